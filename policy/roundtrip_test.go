@@ -1,0 +1,60 @@
+package policy
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+)
+
+// anyPolicy draws a policy without a fault, with all of its fields set.
+func anyPolicy(t *rapid.T) *SyncPolicy {
+	policy := &SyncPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: GroupVersion.String(), Kind: syncPolicyKind},
+		ObjectMeta: metav1.ObjectMeta{Name: rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?`).Draw(t, "name")},
+		Spec: SyncPolicySpec{
+			ConflictPolicy: rapid.SampledFrom(conflictPolicies).Draw(t, "conflictPolicy"),
+			DriftDetection: DriftDetection{
+				Enabled:  ptr.To(rapid.Bool().Draw(t, "enabled")),
+				Interval: &metav1.Duration{Duration: time.Duration(rapid.Int64Min(int64(MinInterval)).Draw(t, "interval"))},
+			},
+			Explain: Explain{
+				RecordDecisions: ptr.To(rapid.Bool().Draw(t, "recordDecisions")),
+				Retain:          ptr.To(rapid.Int32Range(MinRetain, MaxRetain).Draw(t, "retain")),
+			},
+		},
+	}
+	for i := range rapid.IntRange(1, 20).Draw(t, "resources") {
+		policy.Spec.Resources = append(policy.Spec.Resources, Resource{
+			APIVersion: rapid.SampledFrom([]string{"v1", "apps/v1", "example.com/v1alpha1"}).Draw(t, "apiVersion"),
+			Kind:       fmt.Sprintf("%s%d", rapid.StringMatching(`[A-Z][A-Za-z]{0,10}`).Draw(t, "kind"), i),
+			Direction:  rapid.SampledFrom(directions).Draw(t, "direction"),
+		})
+	}
+	return policy
+}
+
+func TestAValidPolicyIsTheSameAfterItWasWrittenAndRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		policy := anyPolicy(t)
+		require.Empty(t, Validate(policy))
+
+		file, err := yaml.Marshal(policy)
+		require.NoError(t, err)
+		fromFile, err := Parse(file)
+		require.NoError(t, err, "%s", file)
+		require.Equal(t, policy, fromFile)
+
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(policy)
+		require.NoError(t, err)
+		fromAPI, err := FromObject(object)
+		require.NoError(t, err)
+		require.Equal(t, policy, fromAPI)
+	})
+}
