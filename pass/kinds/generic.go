@@ -1,0 +1,74 @@
+package kinds
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/syncpass/syncpass/record"
+)
+
+// systemNamespaces hold a control plane's own objects, which never cross.
+var systemNamespaces = map[string]bool{"kube-system": true, "kube-public": true, "kube-node-lease": true}
+
+// Generic serves any namespaced kind, custom resources too: the content crosses as it is.
+type Generic struct {
+	GroupKind schema.GroupKind
+}
+
+// Group is the kind's API group.
+func (g Generic) Group() string { return g.GroupKind.Group }
+
+// Name is the kind's name.
+func (g Generic) Name() string { return g.GroupKind.Kind }
+
+// Weight sorts the built-in kinds that others refer to before, and those that run after, all others.
+func (g Generic) Weight() Weight {
+	switch g.GroupKind.Group {
+	case "":
+		switch g.GroupKind.Kind {
+		case "ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim":
+			return Config
+		case "Service", "Endpoints":
+			return Network
+		case "Pod", "ReplicationController":
+			return Workload
+		}
+	case "discovery.k8s.io":
+		return Network
+	case "apps", "batch":
+		return Workload
+	}
+	return Dependent
+}
+
+// ValidName takes DNS subdomains, which every API server takes for nearly every kind.
+func (g Generic) ValidName(name string) []string { return subdomainName(name) }
+
+// Crosses leaves out the system namespaces and what every cluster makes for itself in each namespace.
+func (g Generic) Crosses(o Object) bool {
+	switch {
+	case systemNamespaces[o.Namespace]:
+		return false
+	case g.GroupKind == schema.GroupKind{Kind: "ServiceAccount"}:
+		return o.Name != "default"
+	case g.GroupKind == schema.GroupKind{Kind: "Endpoints"}:
+		return o.Namespace != "default" || o.Name != "kubernetes"
+	case g.GroupKind == schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
+		return o.Namespace != "default" || o.Name != "kubernetes"
+	}
+	return true
+}
+
+// Project leaves the content as it is.
+func (g Generic) Project(Mapping, string, Content, Content) {}
+
+// Reflect leaves the content as it is.
+func (g Generic) Reflect(Mapping, string, Content, Content) {}
+
+// Disown removes nothing.
+func (g Generic) Disown(record.Side, Content) {}
+
+// Immutable knows no immutable field: the API server's own answer decides.
+func (g Generic) Immutable(Content, Content) string { return "" }
+
+// Verbatim is false: a server may default any field of a kind that we do not know.
+func (g Generic) Verbatim() bool { return false }

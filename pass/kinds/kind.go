@@ -1,0 +1,81 @@
+package kinds
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/syncpass/syncpass/record"
+)
+
+// Content is an object's content as nested maps: everything but apiVersion, kind, metadata and status.
+type Content = map[string]any
+
+// Kind is what syncpass knows about one kind. Generic answers every question for a kind without rules of its own;
+// others embed it and answer some differently.
+type Kind interface {
+	// Group and Name are the API group and kind.
+	Group() string
+	Name() string
+	// Weight orders writes: lower weights are created first and deleted last.
+	Weight() Weight
+	// ValidName returns what is wrong with a name of this kind, at most 63 characters long; none means valid.
+	ValidName(name string) []string
+	// Crosses says whether an object of this kind may cross at all; system objects and credentials of one side's own
+	// control plane may not.
+	Crosses(object Object) bool
+	// Project changes a copy of the tenant's content into what the host is to have. host is the mirror's content as it
+	// stands, nil for a create; what the host owns is taken from it.
+	Project(m Mapping, namespace string, content, host Content)
+	// Reflect changes a copy of the host's content into what the tenant is to have; what the tenant owns is taken from
+	// tenant, its content as it stands.
+	Reflect(m Mapping, namespace string, content, tenant Content)
+	// Disown removes from one side's content what is that side's own (allocated or written by its control plane), so
+	// that it is neither compared nor carried.
+	Disown(side record.Side, content Content)
+	// Immutable returns why the API does not let content become want by an update; empty means that it does.
+	Immutable(content, want Content) string
+	// Verbatim says that an API server stores this kind's content exactly as it was written, without defaults.
+	Verbatim() bool
+}
+
+// Object is the part of an object's metadata, and its type where the kind has one, that decides whether it crosses.
+type Object struct {
+	Namespace, Name string
+	// Type is a Secret's type.
+	Type string
+}
+
+// Crosses asks a kind whether an object of it crosses.
+func Crosses(kind Kind, object *unstructured.Unstructured) bool {
+	typeOf, _, _ := unstructured.NestedString(object.Object, "type") // only Secrets have one, and it is a string
+	return kind.Crosses(Object{Namespace: object.GetNamespace(), Name: object.GetName(), Type: typeOf})
+}
+
+// Weight orders kinds: what others refer to comes first.
+type Weight int
+
+// The weights.
+const (
+	// Config and storage: what Pods refer to.
+	Config Weight = iota
+	// Network: Services, whose addresses Pods are given.
+	Network
+	// Dependent: every other kind, custom resources among them.
+	Dependent
+	// Workload: what runs.
+	Workload
+)
+
+// For returns the rules of a kind.
+func For(gk schema.GroupKind) Kind {
+	generic := Generic{GroupKind: gk}
+	switch gk {
+	case schema.GroupKind{Kind: "ConfigMap"}:
+		return configMap{generic}
+	case schema.GroupKind{Kind: "Secret"}:
+		return secret{generic}
+	case schema.GroupKind{Kind: "Service"}:
+		return service{generic}
+	}
+	return generic
+}

@@ -1,0 +1,120 @@
+package kinds
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// FieldManager is the name under which every write is made, and by which managedFields tells our fields from others'.
+const FieldManager = "syncpass"
+
+// The marks of a mirror. An object is ours only if all of them match and it sits where they say.
+const (
+	domain = "tenantplane.io"
+
+	LabelManagedBy        = "app.kubernetes.io/managed-by"
+	ManagedBy             = "tenantplane"
+	LabelTenant           = domain + "/tenant"
+	LabelVirtualNamespace = domain + "/virtual-namespace"
+	LabelKind             = domain + "/kind"
+
+	AnnotationVirtualNamespace = domain + "/virtual-namespace"
+	AnnotationVirtualName      = domain + "/virtual-name"
+	AnnotationVirtualUID       = domain + "/virtual-uid"
+
+	// AnnotationConfirmDeletes on the TenantCluster lets exactly the plan of that ID through a guard.
+	AnnotationConfirmDeletes = domain + "/confirm-deletes"
+)
+
+// Mapping says where one tenant's objects lie on the host.
+type Mapping struct {
+	// Tenant is the TenantCluster's name, HostNamespace its namespace.
+	Tenant, HostNamespace string
+	// Owner is the reference to the TenantCluster that every mirror carries, so that host controllers cannot adopt a
+	// mirror, kubectl drain accepts it, and deleting the TenantCluster cleans up.
+	Owner metav1.OwnerReference
+}
+
+// Owned tells whose a host object is.
+type Owned int
+
+// The kinds of ownership.
+const (
+	// Foreign: not a mirror of this tenant; never touched.
+	Foreign Owned = iota
+	// Other: marked as a mirror, but of another tenant object than the one whose place it takes.
+	Other
+	// Ours: the mirror of the tenant object that its marks name, in the place where it belongs.
+	Ours
+)
+
+// Identify tells whose mirror a host object is. Every mark is recomputed from the identity that the annotations name,
+// so a copy, a forged mark, or another tenant's mirror is never Ours.
+//
+//	managed-by  tenant   kind, namespace  name recomputed | answer
+//	other       any      any              any             | Foreign
+//	ours        any      any              elsewhere       | Other
+//	ours        ours     ours             here            | Ours
+func (m Mapping) Identify(kind Kind, kindName string, host metav1.Object) (types.NamespacedName, Owned) {
+	labels, annotations := host.GetLabels(), host.GetAnnotations()
+	if labels[LabelManagedBy] != ManagedBy {
+		return types.NamespacedName{}, Foreign
+	}
+	id := types.NamespacedName{Namespace: annotations[AnnotationVirtualNamespace], Name: annotations[AnnotationVirtualName]}
+	ours := id.Name != "" && id.Namespace != "" &&
+		host.GetNamespace() == m.HostNamespace &&
+		host.GetName() == m.MirrorName(kind, id.Namespace, id.Name)
+	for key, value := range m.labels(kindName, id.Namespace) {
+		ours = ours && labels[key] == value
+	}
+	if !ours {
+		return types.NamespacedName{}, Other
+	}
+	return id, Ours
+}
+
+// labels are the marks that selectors can use.
+func (m Mapping) labels(kindName, namespace string) map[string]string {
+	return map[string]string{
+		LabelManagedBy:        ManagedBy,
+		LabelTenant:           labelValue(m.Tenant),
+		LabelVirtualNamespace: labelValue(namespace),
+		LabelKind:             labelValue(strings.ToLower(kindName)),
+	}
+}
+
+// stamp puts the marks of the mirror of a tenant object on a host object, and the reference to the TenantCluster.
+func (m Mapping) stamp(host metav1.Object, kindName string, tenant metav1.Object) {
+	labels := nonNil(host.GetLabels())
+	for key, value := range m.labels(kindName, tenant.GetNamespace()) {
+		labels[key] = value
+	}
+	host.SetLabels(labels)
+
+	annotations := nonNil(host.GetAnnotations())
+	annotations[AnnotationVirtualNamespace] = tenant.GetNamespace()
+	annotations[AnnotationVirtualName] = tenant.GetName()
+	annotations[AnnotationVirtualUID] = string(tenant.GetUID())
+	host.SetAnnotations(annotations)
+
+	owners := slices.DeleteFunc(slices.Clone(host.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+		return ref.Kind == m.Owner.Kind && strings.HasPrefix(ref.APIVersion, domain+"/")
+	})
+	host.SetOwnerReferences(append(owners, m.Owner))
+}
+
+// Stamped says whether a mirror carries the marks that its tenant object's pass would put there.
+func (m Mapping) Stamped(host, tenant metav1.Object) bool {
+	return host.GetAnnotations()[AnnotationVirtualUID] == string(tenant.GetUID()) &&
+		slices.ContainsFunc(host.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == m.Owner.UID })
+}
+
+func nonNil(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}

@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/syncpass/syncpass/pass/kinds"
+	"github.com/syncpass/syncpass/record"
+)
+
+// Compute plans one pass. The same input gives the same plan, in whatever order the snapshot lists its objects.
+func Compute(in Input) *Plan {
+	c := &computation{Input: in, plan: &Plan{}}
+	for _, snapshot := range in.Snapshot.Kinds {
+		c.decideKind(snapshot)
+	}
+	slices.SortStableFunc(c.plan.Steps, func(a, b Step) int {
+		return cmp.Or(
+			cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.APIVersion, b.APIVersion),
+			cmp.Compare(a.TenantNamespace, b.TenantNamespace), cmp.Compare(a.TenantName, b.TenantName),
+		)
+	})
+	c.guard()
+	return c.plan
+}
+
+// computation is a plan in the making.
+type computation struct {
+	Input
+	plan *Plan
+	// mirrors counts the mirrors on the host, which the guard over deletes takes its share of.
+	mirrors int
+	// emptied are the kinds that the tenant lists nothing of while the host has many mirrors.
+	emptied map[schema.GroupKind]bool
+}
+
+// emptiedFrom is how many mirrors make an empty tenant list suspicious.
+const emptiedFrom = 10
+
+func (c *computation) decideKind(snapshot KindSnapshot) {
+	group := schema.FromAPIVersionAndKind(snapshot.Resource.APIVersion, snapshot.Resource.Kind).GroupKind()
+	whole := &pair{
+		kind: kinds.For(group), resource: snapshot.Resource,
+		key: record.Key{Group: group.Group, Kind: group.Kind},
+	}
+	whole.state = c.History.Get(whole.key)
+	if snapshot.Unavailable != "" {
+		c.skip(whole, record.Host, record.KindUnavailable, snapshot.Unavailable+"; nothing of this kind is touched, the other kinds go on", nil)
+		c.plan.Steps[len(c.plan.Steps)-1].Error = snapshot.Error
+		return
+	}
+	if whole.state != (record.State{}) {
+		c.plan.History = append(c.plan.History, Change{Key: whole.key})
+	}
+
+	tenants, mirrors := 0, 0
+	for _, p := range c.pairs(snapshot) {
+		if p.tenant != nil || p.malformed != "" {
+			tenants++
+		}
+		if p.host != nil {
+			mirrors++
+		}
+		c.decideSafely(p)
+	}
+	c.mirrors += mirrors
+	if tenants == 0 && mirrors >= emptiedFrom && !snapshot.Retired {
+		if c.emptied == nil {
+			c.emptied = map[schema.GroupKind]bool{}
+		}
+		c.emptied[group] = true
+	}
+}
+
+// decideSafely decides about one pair, and holds it where its content breaks a rule's assumptions: one malformed object
+// must not stop the others, nor cost its own mirror.
+func (c *computation) decideSafely(p *pair) {
+	steps, undecided := len(c.plan.Steps), len(c.plan.Undecided)
+	defer func() {
+		if cause := recover(); cause != nil {
+			c.plan.Steps, c.plan.Undecided = c.plan.Steps[:steps], c.plan.Undecided[:undecided]
+			c.malformed(p, fmt.Sprint(cause))
+		}
+	}()
+	c.decide(p)
+}
+
+// malformed holds a pair whose tenant object cannot be understood.
+func (c *computation) malformed(p *pair, cause string) {
+	c.skip(p, record.Host, record.Rejected, "the object is malformed, so neither side is touched; correct it in the tenant", nil)
+	c.plan.Steps[len(c.plan.Steps)-1].Error = cause
+}
+
+// skip decides that nothing happens, and why.
+func (c *computation) skip(p *pair, side record.Side, reason record.Reason, message string, fields []kinds.Path) {
+	step := c.step(p, record.Skip, side, reason, message)
+	step.Fields = texts(fields)
+	c.plan.Steps = append(c.plan.Steps, step)
+}
+
+func (c *computation) step(p *pair, action record.Action, side record.Side, reason record.Reason, message string) Step {
+	d := c.decision(p, action, side, reason)
+	d.Message = message
+	return Step{Decision: d, Key: p.key, Weight: p.kind.Weight(), State: p.state}
+}
+
+// unchanged counts a pair about which nothing is decided, and keeps what was learned of it.
+func (c *computation) unchanged(p *pair, learned *record.Baseline) {
+	c.plan.Unchanged++
+	next := record.State{Baseline: p.state.Baseline}
+	if learned != nil {
+		next.Baseline = learned
+	}
+	switch {
+	case !c.Recording:
+	case p.settled || p.state.Standing != nil || p.state.Intent != nil || !sameAgreement(p.state.Baseline, next.Baseline):
+		c.plan.History = append(c.plan.History, Change{Key: p.key, State: next})
+	case next.Baseline != nil && *next.Baseline != *p.state.Baseline:
+		c.plan.Refreshed = append(c.plan.Refreshed, Change{Key: p.key, State: next})
+	}
+}
+
+// forget drops the history of a pair that neither side has any more.
+func (c *computation) forget(p *pair) {
+	if p.state != (record.State{}) {
+		c.plan.History = append(c.plan.History, Change{Key: p.key})
+	}
+}
+
+// sameAgreement compares baselines but for their resourceVersions.
+func sameAgreement(a, b *record.Baseline) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Tenant.UID == b.Tenant.UID && a.Host.UID == b.Host.UID && a.Tenant.Hash == b.Tenant.Hash && a.Host.Hash == b.Host.Hash
+}
+
+func texts(fields []kinds.Path) []string {
+	list := make([]string, 0, len(fields))
+	for _, field := range fields {
+		list = append(list, field.String())
+	}
+	return list
+}

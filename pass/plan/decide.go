@@ -1,0 +1,266 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/syncpass/syncpass/pass/kinds"
+	"github.com/syncpass/syncpass/policy"
+	"github.com/syncpass/syncpass/record"
+)
+
+// decide follows this table. Each side is compared with its own last content (the baseline), never with the other
+// side, because defaults, webhooks and allocators make the two legitimately differ. "Differ" and "agree" are about
+// the mirror that we would write. tenant-wins is toHost and host-wins fromHost once both objects are there.
+//
+//	tenant          host              | toHost    fromHost  bidirectional, manual
+//	--------------  ----------------- | --------  --------  ---------------------
+//	new             absent            | create    create    create (NoMirror)
+//	same            same              | -         -         -
+//	changed         same              | push      pull      push   (TenantChanged)
+//	same            changed           | push      pull      pull   (HostChanged)
+//	changed         changed, agree    | -         -         -, baseline moves
+//	changed         changed, differ   | push      pull      Skip Conflict
+//	there           no baseline,agree | -         -         -, baseline set
+//	there           no baseline,differ| push      pull      Skip NoHistory
+//	same, changed   deleted           | create    create    create (MirrorDeleted)
+//	deleted         same, no baseline | delete    delete    delete (TenantDeleted)
+//	deleted         changed           | delete    delete    Skip Conflict
+//	terminating     there             | delete    delete    delete
+//	there           terminating       | Skip Terminating in every direction
+//	there           not ours          | Skip NotOwned, NameCollision in every direction
+func (c *computation) decide(p *pair) {
+	c.settle(p)
+	switch {
+	case p.malformed != "":
+		c.malformed(p, p.malformed)
+	case p.retired:
+		c.retire(p)
+	case p.tenant == nil && p.host == nil:
+		c.forget(p)
+	case p.tenant == nil:
+		c.tenantGone(p)
+	case terminating(p.tenant):
+		if p.host == nil || terminating(p.host) {
+			c.unchanged(p, nil)
+			return
+		}
+		c.delete(p, record.TenantDeleted, "the tenant object is being deleted")
+	case p.host == nil:
+		c.mirrorGone(p)
+	case terminating(p.host):
+		c.skip(p, record.Host, record.Terminating, "the mirror is being deleted on the host; it is made again once it is gone", nil)
+	default:
+		c.bothThere(p)
+	}
+}
+
+// settle finds out whether the write that an earlier pass intended but did not record has landed: the content is as
+// intended, and by managedFields the changed field is ours, so it was not somebody else who wrote the same.
+func (c *computation) settle(p *pair) {
+	intent := p.state.Intent
+	if intent == nil {
+		return
+	}
+	p.settled = true
+	p.state.Intent = nil
+	written := p.host
+	if intent.Side == record.Tenant {
+		written = p.tenant
+	}
+	if written == nil || c.hash(p, intent.Side, written) != intent.Want {
+		return
+	}
+	if intent.Path != "" && !kinds.ManagedByUs(written, strings.Split(intent.Path, pathSeparator)...) {
+		return
+	}
+	landed := &record.Baseline{Tenant: intent.Source, Host: c.version(p, record.Host, written)}
+	if intent.Side == record.Tenant {
+		landed = &record.Baseline{Tenant: c.version(p, record.Tenant, written), Host: intent.Source}
+	}
+	p.state.Baseline = landed
+}
+
+func (c *computation) retire(p *pair) {
+	if p.host == nil || terminating(p.host) {
+		c.forget(p)
+		return
+	}
+	c.delete(p, record.KindRetired, fmt.Sprintf("%s left the policy and SYNCPASS_RETIRE_KINDS is on", p.resource.Kind))
+}
+
+func (c *computation) tenantGone(p *pair) {
+	hostMoved := p.state.Baseline != nil && c.moved(p, record.Host, p.host, p.state.Baseline.Host)
+	switch {
+	case terminating(p.host):
+		c.unchanged(p, nil)
+	case hostMoved && p.authority == policy.Bidirectional:
+		c.skip(p, record.Host, record.Conflict, "deleted in the tenant while the mirror was changed on the host; the mirror stays. Delete it, or make the tenant object again", nil)
+	case hostMoved && p.authority == policy.FromHost:
+		c.delete(p, record.TenantDeleted, "deleted in the tenant; the mirror had changes on the host that were not carried over yet")
+	default:
+		c.delete(p, record.TenantDeleted, "deleted in the tenant")
+	}
+}
+
+func (c *computation) delete(p *pair, reason record.Reason, message string) {
+	step := c.step(p, record.Delete, record.Host, reason, message)
+	step.Have, step.Source = p.host, p.tenant
+	c.plan.Steps = append(c.plan.Steps, step)
+}
+
+func (c *computation) mirrorGone(p *pair) {
+	if p.occupant != nil {
+		if p.marked {
+			c.skip(p, record.Host, record.NameCollision, "a mirror of another object stands at this name; it is never taken over. See its tenantplane.io annotations", nil)
+			return
+		}
+		c.skip(p, record.Host, record.NotOwned, "an object that is not ours stands at this name; it is never taken over. Rename or delete it, and the mirror is made", nil)
+		return
+	}
+	reason, message := record.NoMirror, "has no mirror on the host yet"
+	if known := p.state.Baseline; known != nil && known.Tenant.UID == p.tenant.GetUID() {
+		reason, message = record.MirrorDeleted, "the mirror was deleted on the host and comes back from the tenant"
+	}
+	c.push(p, c.step(p, record.Create, record.Host, reason, message), c.Mapping.Project(p.kind, p.tenant, nil, p.keep))
+}
+
+func (c *computation) bothThere(p *pair) {
+	known := p.state.Baseline
+	tenantMoved := known == nil || c.moved(p, record.Tenant, p.tenant, known.Tenant)
+	hostMoved := known == nil || c.moved(p, record.Host, p.host, known.Host)
+	if !tenantMoved && !hostMoved {
+		if !c.Mapping.Stamped(p.host, p.tenant) {
+			c.restamp(p)
+			return
+		}
+		c.unchanged(p, c.refreshed(p))
+		return
+	}
+
+	want := c.Mapping.Project(p.kind, p.tenant, p.host, p.keep)
+	difference := c.difference(p, want)
+	// Where the outcome hangs on whether the sides agree, a difference that the host's own defaults explain is none.
+	hangs := known == nil || tenantMoved && hostMoved && p.authority == policy.Bidirectional
+	if len(difference) > 0 && hangs && !p.kind.Verbatim() {
+		probe, probed := c.Probes[p.key]
+		switch {
+		case !probed:
+			step := c.step(p, record.Update, record.Host, record.TenantChanged, "")
+			step.Want, step.Have = want, p.host
+			c.plan.Undecided = append(c.plan.Undecided, step)
+		case probe != nil:
+			difference = c.difference(p, probe)
+		}
+	}
+	if len(difference) == 0 {
+		if !c.Mapping.Stamped(p.host, p.tenant) {
+			c.restamp(p)
+			return
+		}
+		c.unchanged(p, c.agreement(p))
+		return
+	}
+
+	switch p.authority {
+	case policy.ToHost:
+		reason, message := c.pushReason(p, tenantMoved, hostMoved, difference)
+		c.update(p, reason, message, want, difference)
+	case policy.FromHost:
+		c.pull(p, tenantMoved, hostMoved)
+	default:
+		switch {
+		case known == nil && !c.Recording:
+			c.skip(p, record.Host, record.HistoryOff, "the sides differ, and with explain.recordDecisions off nothing tells which one changed; make them equal", difference)
+		case known == nil:
+			c.skip(p, record.Host, record.NoHistory, "the sides differ and no agreement is recorded that tells which one changed; make them equal, and it clears itself", difference)
+		case tenantMoved && hostMoved:
+			c.skip(p, record.Host, record.Conflict, "both sides changed since they last agreed, and neither is touched; make them equal, and it clears itself", difference)
+		case tenantMoved:
+			c.update(p, record.TenantChanged, "changed in the tenant", want, difference)
+		default:
+			c.pull(p, tenantMoved, hostMoved)
+		}
+	}
+}
+
+// pushReason says why the tenant's content is written over a mirror that the tenant is the authority for.
+func (c *computation) pushReason(p *pair, tenantMoved, hostMoved bool, difference []kinds.Path) (record.Reason, string) {
+	known := p.state.Baseline != nil
+	if p.resource.Direction == policy.Bidirectional {
+		if known && tenantMoved && !hostMoved {
+			return record.TenantChanged, "changed in the tenant"
+		}
+		return record.TenantWins, "the sides differ, and the policy is tenant-wins"
+	}
+	drifted := hostMoved && !tenantMoved
+	if !known {
+		// Without a baseline the API server still knows who set the differing fields last, those that there are.
+		drifted = false
+		for _, path := range difference {
+			drifted = drifted || path.At(p.host.Object) != nil && !kinds.ManagedByUs(p.host, path...)
+		}
+	}
+	if drifted {
+		return record.HostDrifted, "changed on the host, where the tenant is the authority; repaired"
+	}
+	return record.TenantChanged, "changed in the tenant"
+}
+
+// update writes the tenant's content over the mirror.
+func (c *computation) update(p *pair, reason record.Reason, message string, want *unstructured.Unstructured, difference []kinds.Path) {
+	step := c.step(p, record.Update, record.Host, reason, message)
+	step.Fields = texts(difference)
+	step.Have = p.host
+	if why := p.kind.Immutable(p.host.Object, want.Object); why != "" {
+		step.Replace = true
+		step.Message += "; the mirror is deleted and made again, since " + why
+		want = c.Mapping.Project(p.kind, p.tenant, nil, p.keep)
+	}
+	c.push(p, step, want)
+}
+
+// restamp puts a mirror's marks right and leaves its content alone.
+func (c *computation) restamp(p *pair) {
+	step := c.step(p, record.Update, record.Host, record.TenantChanged, "the tenant object was deleted and made again; the mirror's marks follow")
+	if p.host.GetAnnotations()[kinds.AnnotationVirtualUID] == string(p.tenant.GetUID()) {
+		step.Reason, step.Message = record.HostDrifted, "the reference to the TenantCluster was removed from the mirror; it comes back"
+	}
+	step.Fields = []string{"metadata"}
+	step.Have = p.host
+	c.push(p, step, c.Mapping.Restamp(p.kind, p.host, p.tenant))
+}
+
+// push completes a step that writes the host.
+func (c *computation) push(p *pair, step Step, want *unstructured.Unstructured) {
+	step.Want, step.Source = want, p.tenant
+	step.Intent = c.intent(p, record.Host, p.host, p.tenant, want)
+	c.plan.Steps = append(c.plan.Steps, step)
+}
+
+// pull writes the host's content over the tenant object.
+func (c *computation) pull(p *pair, tenantMoved, hostMoved bool) {
+	want := c.Mapping.Reflect(p.kind, p.host, p.tenant)
+	difference := kinds.Difference(kinds.ContentOf(p.kind, record.Tenant, p.tenant), kinds.ContentOf(p.kind, record.Tenant, want))
+	if len(difference) == 0 {
+		c.unchanged(p, c.agreement(p))
+		return
+	}
+	reason, message := record.HostWins, "the sides differ, and the host is the authority"
+	if p.state.Baseline != nil && hostMoved && (!tenantMoved || p.resource.Direction == policy.FromHost) {
+		reason, message = record.HostChanged, "changed on the host"
+	}
+	if why := p.kind.Immutable(p.tenant.Object, want.Object); why != "" {
+		c.skip(p, record.Tenant, record.Immutable, message+", but "+why+"; delete the tenant object and make it again with the host's content", difference)
+		return
+	}
+	step := c.step(p, record.Update, record.Tenant, reason, message)
+	step.Fields = texts(difference)
+	step.Want, step.Have, step.Source = want, p.tenant, p.host
+	step.Intent = c.intent(p, record.Tenant, p.tenant, p.host, want)
+	c.plan.Steps = append(c.plan.Steps, step)
+}
+
+func terminating(object *unstructured.Unstructured) bool { return object.GetDeletionTimestamp() != nil }

@@ -1,0 +1,121 @@
+package plan
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/syncpass/syncpass/pass/kinds"
+	"github.com/syncpass/syncpass/policy"
+	"github.com/syncpass/syncpass/record"
+)
+
+// Snapshot is what both sides looked like: complete, or saying where it is not.
+type Snapshot struct {
+	// TenantUID is the UID of the tenant's kube-system namespace; empty where the tenant has none.
+	TenantUID string
+	Kinds     []KindSnapshot
+}
+
+// KindSnapshot is one kind on both sides.
+type KindSnapshot struct {
+	Resource policy.Resource
+	// Retired marks a kind that left the policy and whose mirrors are to go.
+	Retired bool
+	// Unavailable is why the kind could not be read completely on both sides; then nothing of it is known, and nothing
+	// of it is done. Empty: both lists are complete.
+	Unavailable string
+	// Error is the API server's refusal behind it, where there was one; the pass then did not go through cleanly.
+	Error string
+	// Malformed are tenant objects that exist but break the rules of metadata, with the cause: they keep their mirrors.
+	Malformed map[types.NamespacedName]string
+	// Tenant are the tenant's objects of the kind in all namespaces, Host all objects of the kind in the host
+	// namespace, ours or not.
+	Tenant, Host []*unstructured.Unstructured
+}
+
+// Input is all that a plan depends on.
+type Input struct {
+	ConflictPolicy policy.ConflictPolicy
+	// History is what earlier passes recorded, nil where recording is off.
+	History *record.History
+	// Recording says whether this pass records, and so whether there can be a history.
+	Recording bool
+	Hasher    record.Hasher
+	Mapping   kinds.Mapping
+	Snapshot  Snapshot
+	// Probes are what a server-side dry run of our own write made of the mirrors that an earlier Compute named in
+	// Undecided.
+	Probes map[record.Key]*unstructured.Unstructured
+	// RecordedTenantUID is the identity of the tenant that the history belongs to, empty where none is recorded.
+	RecordedTenantUID string
+	// MaxDeletePercent is the limit of the guard over deletes.
+	MaxDeletePercent int
+	// Confirmed is the ID of the plan that a person let through the guards.
+	Confirmed string
+	// Now is only ever written into records, never compared with a server's clock.
+	Now time.Time
+}
+
+// Plan is what a pass is to do, and what it learned without doing anything.
+type Plan struct {
+	// Steps are the decisions, in order of kind, namespace and name.
+	Steps []Step
+	// Unchanged counts the pairs about which nothing was decided.
+	Unchanged int
+	// History are the states of pairs that moved without a write: agreements found, intents settled.
+	History []Change
+	// Refreshed are states of pairs whose resourceVersions moved while their content did not. They are worth keeping,
+	// but no reason to write.
+	Refreshed []Change
+	// Undecided are mirrors that differ from what we would write by what may be the host's defaults alone: a dry run of
+	// the write tells.
+	Undecided []Step
+	// GuardID names what a guard withheld, empty where none did.
+	GuardID string
+	// GuardMessage says which guard, what for, and how to let exactly this plan through.
+	GuardMessage string
+	// OtherTenant says that the guard doubts that the recorded tenant is the one that answers.
+	OtherTenant bool
+}
+
+// Change is the new state of a pair; the zero State forgets it.
+type Change struct {
+	Key   record.Key
+	State record.State
+}
+
+// Step is one decision, with what is needed to carry it out.
+type Step struct {
+	record.Decision
+	Key    record.Key
+	Weight kinds.Weight
+	// Want is the object to write, nil for a Delete or Skip.
+	Want *unstructured.Unstructured
+	// Have is the object to be overwritten or deleted, whose UID and resourceVersion the write is conditional on; nil
+	// for a Create.
+	Have *unstructured.Unstructured
+	// Replace says that Have must be deleted and made anew, because the API does not let it become Want.
+	Replace bool
+	// Source is the other side of the pair as it was read; nil where it is gone.
+	Source *unstructured.Unstructured
+	// State is what history knows of the pair, with any earlier intent settled.
+	State record.State
+	// Intent is stored before the write where both sides may change.
+	Intent *record.Intent
+}
+
+// Writes says whether a step changes something.
+func (s *Step) Writes() bool { return s.Action != record.Skip }
+
+// Writes counts the steps that change something.
+func (p *Plan) Writes() int {
+	count := 0
+	for i := range p.Steps {
+		if p.Steps[i].Writes() {
+			count++
+		}
+	}
+	return count
+}

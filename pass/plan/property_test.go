@@ -1,0 +1,188 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/syncpass/syncpass/pass/kinds"
+	"github.com/syncpass/syncpass/pass/plan"
+	"github.com/syncpass/syncpass/policy"
+	"github.com/syncpass/syncpass/record"
+)
+
+// drawWorld lays out a few objects in every state that the planner tells apart.
+func drawWorld(t *rapid.T) (*world, plan.Input) {
+	w := newWorld(
+		rapid.SampledFrom([]policy.Direction{policy.ToHost, policy.FromHost, policy.Bidirectional}).Draw(t, "direction"),
+		rapid.SampledFrom(anyConflict).Draw(t, "conflict"),
+	)
+	w.off = rapid.Bool().Draw(t, "off")
+	w.group = rapid.SampledFrom([]schema.GroupVersionKind{configMaps, widgets}).Draw(t, "kind")
+	w.percent = rapid.IntRange(0, 100).Draw(t, "percent")
+	w.probes = map[record.Key]*unstructured.Unstructured{}
+	malformed := map[types.NamespacedName]string{}
+	for i := range rapid.IntRange(0, 25).Draw(t, "objects") {
+		name := fmt.Sprintf("app-%02d", i)
+		side := func(of string) []edit {
+			return map[string][]edit{
+				"same": nil, "touched": {func(o *unstructured.Unstructured) { w.version(o) }},
+				"two": {func(o *unstructured.Unstructured) { w.version(o) }, a2}, "three": {func(o *unstructured.Unstructured) { w.version(o) }, a3},
+				"terminating": {terminating}, "again": {func(o *unstructured.Unstructured) { w.version(o) }, uid("again-" + name)},
+				"foreign": {func(o *unstructured.Unstructured) { o.SetLabels(nil) }}, "copied": {label(kinds.LabelKind, "other")},
+			}[rapid.SampledFrom([]string{"same", "touched", "two", "three", "terminating", "again", "foreign", "copied"}).Draw(t, of)]
+		}
+		tenant := w.object(name)
+		host := w.mirror(tenant)
+		state := record.State{}
+		if rapid.Bool().Draw(t, "baseline") {
+			state.Baseline = w.baseline(tenant, host)
+		}
+		if rapid.Bool().Draw(t, "intent") {
+			state.Intent = &record.Intent{
+				Side:   rapid.SampledFrom([]record.Side{record.Host, record.Tenant}).Draw(t, "side"),
+				Source: w.baseline(tenant, host).Tenant, Want: w.baseline(tenant, host).Host.Hash,
+				Path: rapid.SampledFrom([]string{"", "data\na", "data\nb"}).Draw(t, "path"),
+			}
+		}
+		if rapid.Bool().Draw(t, "standing") {
+			state.Standing = &record.Standing{Reason: record.Conflict, Since: now, LastTime: now, Count: 1}
+		}
+		w.history.Set(w.key(name), state)
+		switch rapid.IntRange(0, 5).Draw(t, "tenant") {
+		case 0: // absent
+		case 1:
+			malformed[types.NamespacedName{Namespace: "default", Name: name}] = "it has no uid"
+		default:
+			w.see(w.edited(tenant, side("tenant is")...), nil)
+		}
+		if rapid.IntRange(0, 3).Draw(t, "host") > 0 {
+			w.see(nil, w.edited(host, side("host is")...))
+		}
+		if rapid.Bool().Draw(t, "probed") {
+			w.probes[w.key(name)] = rapid.SampledFrom([]*unstructured.Unstructured{nil, host}).Draw(t, "probe")
+		}
+	}
+	in := w.input()
+	in.Snapshot.Kinds[0].Malformed = malformed
+	in.Snapshot.Kinds[0].Retired = rapid.IntRange(0, 9).Draw(t, "retired") == 0
+	if in.Snapshot.Kinds[0].Retired {
+		in.Snapshot.Kinds[0].Tenant, in.Snapshot.Kinds[0].Malformed = nil, nil
+	}
+	in.Snapshot.TenantUID = rapid.SampledFrom([]string{"tenant", "tenant", "tenant", "another"}).Draw(t, "answers")
+	if rapid.Bool().Draw(t, "confirmed") {
+		in.Confirmed = plan.Compute(in).GuardID
+	}
+	return w, in
+}
+
+// Every tenant object and every mirror of ours ends in exactly one decision or is counted as unchanged; nothing else is.
+func TestEveryObjectEndsInExactlyOnePlace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, in := drawWorld(t)
+		snapshot := in.Snapshot.Kinds[0]
+		there := map[types.NamespacedName]bool{}
+		for _, tenant := range snapshot.Tenant {
+			there[types.NamespacedName{Namespace: tenant.GetNamespace(), Name: tenant.GetName()}] = true
+		}
+		for name := range snapshot.Malformed {
+			there[name] = true
+		}
+		for _, host := range snapshot.Host {
+			id, owned := mapping.Identify(w.kind(), w.group.Kind, host)
+			// A retired kind's mirror that is already going needs no decision.
+			if owned == kinds.Ours && !(snapshot.Retired && host.GetDeletionTimestamp() != nil) {
+				there[id] = true
+			}
+		}
+
+		result := plan.Compute(in)
+		decided := map[types.NamespacedName]bool{}
+		for _, step := range result.Steps {
+			name := types.NamespacedName{Namespace: step.TenantNamespace, Name: step.TenantName}
+			require.False(t, decided[name], "two decisions for %s: %s", name, outcome(result))
+			require.True(t, there[name], "a decision for %s, which is nowhere: %s", name, outcome(result))
+			decided[name] = true
+		}
+		require.Equal(t, len(there), len(decided)+result.Unchanged, outcome(result))
+	})
+}
+
+// The rules that hold for every plan, whatever it is over.
+func TestWhatNoPlanEverDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, in := drawWorld(t)
+		result := plan.Compute(in)
+		require.Equal(t, result, plan.Compute(in), "the same input gives the same plan")
+
+		deletes, mirrors := 0, 0
+		for _, host := range in.Snapshot.Kinds[0].Host {
+			if _, owned := mapping.Identify(w.kind(), w.group.Kind, host); owned == kinds.Ours {
+				mirrors++
+			}
+		}
+		for _, step := range result.Steps {
+			require.NotEmpty(t, step.Message)
+			if !step.Writes() {
+				require.Nil(t, step.Want, "a skip has nothing to write")
+				require.Nil(t, step.Intent, "a skip intends nothing")
+				continue
+			}
+			require.False(t, result.OtherTenant, "nothing is written while the tenant is in doubt")
+			written := step.Have
+			if step.Action != record.Delete {
+				written = step.Want
+			} else {
+				deletes++
+				require.Equal(t, record.Host, step.Side, "nothing is ever deleted in the tenant")
+			}
+			if step.Side == record.Tenant {
+				require.Equal(t, record.Update, step.Action, "nothing is ever made in the tenant")
+				require.NotEqual(t, policy.ToHost, w.direction, "what crosses toHost never comes back")
+				continue
+			}
+			require.Equal(t, "team-dev", written.GetNamespace())
+			require.Equal(t, mapping.MirrorName(w.kind(), step.TenantNamespace, step.TenantName), written.GetName())
+			id, owned := mapping.Identify(w.kind(), w.group.Kind, written)
+			require.Equal(t, kinds.Ours, owned, "only mirrors of ours are written")
+			require.Equal(t, step.TenantName, id.Name)
+		}
+		if deletes >= 10 && result.GuardID == "" && in.Confirmed == "" {
+			require.LessOrEqual(t, deletes*100, w.percent*mirrors, "more deletes than the guard lets through")
+		}
+		if w.off {
+			require.Empty(t, result.History, "nothing is learned where nothing is recorded")
+			require.Empty(t, result.Refreshed)
+		}
+	})
+}
+
+// Planning reads its input and changes nothing of it.
+func TestPlanningLeavesItsInputAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		_, in := drawWorld(t)
+		copies := func() (all []*unstructured.Unstructured) {
+			for _, list := range [][]*unstructured.Unstructured{in.Snapshot.Kinds[0].Tenant, in.Snapshot.Kinds[0].Host} {
+				for _, object := range list {
+					all = append(all, object.DeepCopy())
+				}
+			}
+			return all
+		}
+		history := func() (states []record.State) {
+			for _, state := range in.History.All() {
+				states = append(states, state)
+			}
+			return states
+		}
+		before, remembered := copies(), history()
+		plan.Compute(in)
+		require.Equal(t, before, copies())
+		require.Equal(t, remembered, history())
+	})
+}
