@@ -1,0 +1,229 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/syncpass/syncpass/pass/kinds"
+	"github.com/syncpass/syncpass/pass/plan"
+	"github.com/syncpass/syncpass/record"
+)
+
+// giveUpAfter is how many writes in a row may find no API server before the rest is left to the next pass.
+const giveUpAfter = 5
+
+// ErrNoAnswer is the cause of a Report whose remaining steps were given up because an API server did not answer.
+var ErrNoAnswer = errors.New("the API server does not answer")
+
+// Writer writes pairs.
+type Writer struct {
+	// Clients and Resources lead to each side's objects.
+	Clients   map[record.Side]dynamic.Interface
+	Resources map[record.Side]map[schema.GroupVersionKind]schema.GroupVersionResource
+	// Concurrency is how many writes may be in flight.
+	Concurrency int
+	// Fence is asked before each write; its error stops all that follow. A write already sent is let finish.
+	Fence func() error
+	// Done is told each result as it comes, from many goroutines at once; nil for nobody.
+	Done func(Result)
+
+	silent atomic.Int32 // writes in a row that found no API server
+}
+
+// Result is what became of a step.
+type Result struct {
+	Step *plan.Step
+	// Decision is the step's, or the Skip that it came to.
+	Decision record.Decision
+	// Written is the object as the API server returned it; nil for a delete and where nothing was written.
+	Written *unstructured.Unstructured
+	// Applied says that the write is known to have landed. Unknown says that nobody can tell: no answer came back.
+	Applied, Unknown bool
+}
+
+// Execute carries out the steps of a plan: creates and updates first, what others refer to before what refers to it,
+// then deletes in the reverse order. It returns a result for every step, Skips included, in the plan's order. err is the
+// cause for which steps were not attempted, if any were not: the fence's, the context's, or ErrNoAnswer.
+func (w *Writer) Execute(ctx context.Context, steps []plan.Step) ([]Result, error) {
+	results := make([]Result, len(steps))
+	waves := map[int][]int{}
+	for i := range steps {
+		results[i] = Result{Step: &steps[i], Decision: steps[i].Decision}
+		if steps[i].Writes() {
+			waves[wave(&steps[i])] = append(waves[wave(&steps[i])], i)
+		}
+	}
+	order := make([]int, 0, len(waves))
+	for number := range waves {
+		order = append(order, number)
+	}
+	slices.Sort(order)
+
+	var once sync.Once
+	var stopped error
+	for _, number := range order {
+		var group errgroup.Group
+		group.SetLimit(max(w.Concurrency, 1))
+		for _, i := range waves[number] {
+			group.Go(func() error {
+				if err := w.mayWrite(ctx); err != nil {
+					once.Do(func() { stopped = err })
+					results[i].Decision = skipped(steps[i].Decision, record.NotAttempted, "not attempted: "+err.Error()+"; the next pass does it", nil)
+					return nil
+				}
+				w.execute(ctx, &results[i])
+				if w.Done != nil {
+					w.Done(results[i])
+				}
+				return nil
+			})
+		}
+		_ = group.Wait() // the goroutines return no error
+	}
+	return results, stopped
+}
+
+// wave is a step's place in the order of writing.
+func wave(step *plan.Step) int {
+	if step.Action == record.Delete {
+		return int(kinds.Workload) + 1 + int(kinds.Workload-step.Weight)
+	}
+	return int(step.Weight)
+}
+
+func (w *Writer) mayWrite(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if w.silent.Load() >= giveUpAfter {
+		return ErrNoAnswer
+	}
+	if w.Fence == nil {
+		return nil
+	}
+	return w.Fence()
+}
+
+// execute carries out one step. The request itself is not cancelled with ctx: a write that has been sent is finished, so
+// that its outcome is known and recorded. The client's own timeout bounds it.
+func (w *Writer) execute(ctx context.Context, result *Result) {
+	ctx = context.WithoutCancel(ctx)
+	step := result.Step
+	defer func() {
+		// One bad object must not stop the others.
+		if cause := recover(); cause != nil {
+			result.Written, result.Applied, result.Unknown = nil, false, true
+			result.Decision = skipped(step.Decision, record.Rejected, "carrying it out failed; the next pass finds out whether it landed", fmt.Errorf("panic: %v", cause))
+		}
+	}()
+	var err error
+	switch {
+	case step.Action == record.Create:
+		result.Written, err = w.create(ctx, step)
+	case step.Action == record.Update && step.Replace:
+		result.Written, err = w.replace(ctx, step)
+	case step.Action == record.Update:
+		result.Written, err = w.resource(step.Side, step).Update(ctx, step.Want, metav1.UpdateOptions{FieldManager: kinds.FieldManager})
+	case step.Action == record.Delete:
+		err = w.delete(ctx, step)
+	}
+	if err == nil {
+		result.Applied = true
+		w.silent.Store(0)
+		return
+	}
+	result.Written = nil
+	result.Decision, result.Unknown = judge(step, err)
+	if noAnswer(err) {
+		w.silent.Add(1)
+	} else {
+		w.silent.Store(0)
+	}
+}
+
+func (w *Writer) create(ctx context.Context, step *plan.Step) (*unstructured.Unstructured, error) {
+	return w.resource(step.Side, step).Create(ctx, step.Want, metav1.CreateOptions{FieldManager: kinds.FieldManager})
+}
+
+// replace deletes a mirror that the API does not let change, and makes it anew. A pass that ends in between leaves a
+// deleted mirror, which the next pass makes again. A new one that the API refuses must not cost the old one, so a dry run
+// comes first; that it finds the name taken is the last thing it can find.
+func (w *Writer) replace(ctx context.Context, step *plan.Step) (*unstructured.Unstructured, error) {
+	_, err := w.resource(step.Side, step).Create(ctx, step.Want, metav1.CreateOptions{
+		FieldManager: kinds.FieldManager, DryRun: []string{metav1.DryRunAll},
+	})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, err
+	}
+	if err := w.remove(ctx, step); err != nil {
+		return nil, err
+	}
+	return w.create(ctx, step)
+}
+
+// delete removes a mirror, after the tenant has confirmed that the object is gone: a list may be old, a GET of one
+// object at the most recent version is not.
+func (w *Writer) delete(ctx context.Context, step *plan.Step) error {
+	if step.Reason == record.TenantDeleted {
+		if err := w.confirmGone(ctx, step); err != nil {
+			return err
+		}
+	}
+	return w.remove(ctx, step)
+}
+
+func (w *Writer) remove(ctx context.Context, step *plan.Step) error {
+	uid, version := step.Have.GetUID(), step.Have.GetResourceVersion()
+	background := metav1.DeletePropagationBackground
+	return w.resource(record.Host, step).Delete(ctx, step.Have.GetName(), metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+		PropagationPolicy: &background,
+	})
+}
+
+// resource is the client for a step's kind on a side, in the namespace where the object is or belongs.
+func (w *Writer) resource(side record.Side, step *plan.Step) dynamic.ResourceInterface {
+	namespace := step.HostNamespace
+	if side == record.Tenant {
+		namespace = step.TenantNamespace
+	}
+	kind := schema.FromAPIVersionAndKind(step.APIVersion, step.Kind)
+	return w.Clients[side].Resource(w.Resources[side][kind]).Namespace(namespace)
+}
+
+// Probe asks the host what it would make of each undecided mirror, by a dry run of the update. A refused dry run leaves
+// a nil object, and so the difference stands.
+func (w *Writer) Probe(ctx context.Context, undecided []plan.Step) map[record.Key]*unstructured.Unstructured {
+	probes := make(map[record.Key]*unstructured.Unstructured, len(undecided))
+	var lock sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(max(w.Concurrency, 1))
+	for i := range undecided {
+		group.Go(func() error {
+			step := &undecided[i]
+			made, err := w.resource(record.Host, step).Update(ctx, step.Want, metav1.UpdateOptions{
+				FieldManager: kinds.FieldManager, DryRun: []string{metav1.DryRunAll},
+			})
+			if err != nil {
+				made = nil
+			}
+			lock.Lock()
+			defer lock.Unlock()
+			probes[step.Key] = made
+			return nil
+		})
+	}
+	_ = group.Wait() // the goroutines return no error
+	return probes
+}

@@ -1,0 +1,107 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/syncpass/syncpass/pass/kinds"
+	"github.com/syncpass/syncpass/pass/plan"
+	"github.com/syncpass/syncpass/record"
+)
+
+// errStillThere says that the tenant has the object after all.
+var errStillThere = errors.New("the tenant object is there after all")
+
+// unconfirmedError is the tenant's refusal to say whether an object is gone.
+type unconfirmedError struct{ err error }
+
+func (e *unconfirmedError) Error() string {
+	return "asking the tenant whether the object is gone: " + e.err.Error()
+}
+
+func (e *unconfirmedError) Unwrap() error { return e.err }
+
+// confirmGone asks the tenant once more. Only a NotFound, an object that is itself being deleted, or one that does not
+// cross any more lets its mirror go.
+func (w *Writer) confirmGone(ctx context.Context, step *plan.Step) error {
+	object, err := w.resource(record.Tenant, step).Get(ctx, step.TenantName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
+		// A 404 that is no Status comes from something that does not serve the kind, and says nothing about the object.
+		return nil
+	case err != nil:
+		return &unconfirmedError{err}
+	case object.GetDeletionTimestamp() != nil:
+		return nil
+	}
+	kind := kinds.For(schema.GroupKind{Group: step.Key.Group, Kind: step.Key.Kind})
+	if !kinds.Crosses(kind, object) {
+		return nil
+	}
+	return errStillThere
+}
+
+// judge turns the error of a write into the Skip that its step comes to, and says whether the write may have landed all
+// the same.
+//
+//	error                                      reason       error field  may have landed
+//	the tenant does not say what is gone       Rejected     the cause    no
+//	conflict, not found, already exists        Raced        -            no
+//	namespace terminating                      Terminating  -            no
+//	422 over an immutable field                Immutable    the cause    no
+//	any other refusal: 4xx, quota, webhook     Rejected     the cause    no
+//	5xx, timeout, connection lost              Rejected     the cause    yes
+func judge(step *plan.Step, err error) (record.Decision, bool) {
+	d := step.Decision
+	var unconfirmed *unconfirmedError
+	switch {
+	case errors.As(err, &unconfirmed):
+		return skipped(d, record.Rejected, "the tenant does not say whether the object is gone, so its mirror stays; the next pass asks again", err), false
+	case errors.Is(err, errStillThere):
+		return skipped(d, record.Raced, "the tenant object is there again, so its mirror stays; the next pass looks again", nil), false
+	case apierrors.IsAlreadyExists(err) && step.Replace:
+		return skipped(d, record.Terminating, "the old mirror is still being deleted on the host; the new one is made once it is gone", nil), false
+	case apierrors.IsAlreadyExists(err):
+		return skipped(d, record.Raced, "an object has appeared at this name meanwhile; the next pass looks again", nil), false
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return skipped(d, record.Terminating, "its namespace is being deleted", nil), false
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err) && step.Action != record.Create:
+		return skipped(d, record.Raced, fmt.Sprintf("somebody else wrote the %s object meanwhile; the next pass looks again", d.Side), nil), false
+	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), "immutable"):
+		return skipped(d, record.Immutable, fmt.Sprintf("the %s does not let this field change; delete the mirror to have it made anew", d.Side), err), false
+	case uncertain(err):
+		return skipped(d, record.Rejected, fmt.Sprintf("%s on the %s got no certain answer; the next pass finds out whether it landed", d.Action, d.Side), err), true
+	default:
+		return skipped(d, record.Rejected, fmt.Sprintf("the %s refused to %s it; tried again by the next pass", d.Side, strings.ToLower(string(d.Action))), err), false
+	}
+}
+
+// uncertain says that a write may have landed although it failed: no API server answered, or one that had trouble of
+// its own.
+func uncertain(err error) bool {
+	var answer apierrors.APIStatus
+	return noAnswer(err) || errors.As(err, &answer) && answer.Status().Code >= http.StatusInternalServerError
+}
+
+// noAnswer says that no API server answered at all.
+func noAnswer(err error) bool {
+	var answer apierrors.APIStatus
+	return err != nil && !errors.As(err, &answer) && !errors.Is(err, errStillThere)
+}
+
+// skipped is the decision that a step came to instead of its own.
+func skipped(d record.Decision, reason record.Reason, message string, err error) record.Decision {
+	d.Action, d.Reason, d.Message = record.Skip, reason, message
+	if err != nil {
+		d.Error = err.Error()
+	}
+	return d
+}

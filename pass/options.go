@@ -1,0 +1,64 @@
+package pass
+
+import (
+	"log/slog"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/syncpass/syncpass/pass/access"
+	"github.com/syncpass/syncpass/policy"
+	"github.com/syncpass/syncpass/record"
+)
+
+// Options say which tenant a pass is over and within which bounds it works.
+type Options struct {
+	// Host is the way to the host cluster, shared by all tenants of a process.
+	Host *access.Cluster
+	// Namespace and Tenant name the TenantCluster; the namespace is also where all its mirrors live.
+	Namespace, Tenant string
+	// TenantKubeconfigFile is the tenant's kubeconfig on disk. Empty: it comes from a Secret.
+	TenantKubeconfigFile string
+	// TenantKubeconfigSecret names that Secret, in Namespace. Empty: the usual names are tried in turn.
+	TenantKubeconfigSecret string
+	// Policy is used instead of the one that the TenantCluster names. Nil: the TenantCluster's.
+	Policy *policy.SyncPolicy
+	// DryRun plans and reports, and writes nothing anywhere, not even the Lease.
+	DryRun bool
+
+	// PassTimeout, LeaseDuration and RequestTimeout nest: request < lease < pass.
+	PassTimeout, LeaseDuration, RequestTimeout time.Duration
+	// Concurrency is how many writes may be in flight.
+	Concurrency int
+	// MaxDeletePercent is the share of the mirrors that one pass may delete without being asked, judged from ten
+	// deletes on.
+	MaxDeletePercent int
+	// RetireKinds deletes the mirrors of kinds that left the policy.
+	RetireKinds bool
+
+	// UserAgent names this program to the tenant's API server.
+	UserAgent string
+	// Identity names this process in the Lease and in Events.
+	Identity string
+	Log      *slog.Logger
+}
+
+// Result is what a pass did, in the form that `-o json` prints.
+type Result struct {
+	ID        string            `json:"id"`
+	Tenant    string            `json:"tenant"`
+	Namespace string            `json:"namespace"`
+	Outcome   record.Outcome    `json:"outcome"`
+	Message   string            `json:"message"`
+	PlanID    string            `json:"planID"`
+	StartTime metav1.MicroTime  `json:"startTime"`
+	EndTime   metav1.MicroTime  `json:"endTime"`
+	Counts    record.Counts     `json:"counts"`
+	Decisions []record.Decision `json:"decisions"`
+
+	// Schedule is the policy's, for the caller that decides when the next pass is due; nil where the policy could
+	// not be read.
+	Schedule *policy.Schedule `json:"-"`
+	// Err is the cause of an outcome of Invalid, Locked, Unreachable or Stopped; errors.Join of all there are.
+	Err error `json:"-"`
+}

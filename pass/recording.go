@@ -1,0 +1,161 @@
+package pass
+
+import (
+	"regexp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/syncpass/syncpass/pass/apply"
+	"github.com/syncpass/syncpass/pass/kinds"
+	"github.com/syncpass/syncpass/pass/plan"
+	"github.com/syncpass/syncpass/record"
+)
+
+// refreshFrom is how many moved resourceVersions are reason enough to write the history: below that, looking at a few
+// objects again in the next pass is cheaper than a write.
+const refreshFrom = 64
+
+// recording is what a pass has to write down.
+type recording struct {
+	history *record.History
+	hasher  record.Hasher
+	passID  string
+	now     time.Time
+
+	// added are decisions new to the trail; refreshed are standing skips seen again after a while. Each is an Event.
+	added     []record.Decision
+	refreshed map[record.Key]record.Standing
+	// waiting counts the pairs that wait for a person.
+	waiting int32
+	// news says whether anything is worth a write.
+	news bool
+}
+
+// learn takes what the plan found out without writing.
+func (r *recording) learn(p *plan.Plan) {
+	for _, change := range p.History {
+		r.history.Set(change.Key, change.State)
+		r.news = true
+	}
+}
+
+// refresh takes the resourceVersions that moved without a change, if there is a write anyway or they are many.
+func (r *recording) refresh(p *plan.Plan) {
+	if r.news = r.news || len(p.Refreshed) >= refreshFrom; !r.news {
+		return
+	}
+	for _, change := range p.Refreshed {
+		r.history.Set(change.Key, change.State)
+	}
+}
+
+// intend stores what is about to be written where both sides may change.
+func (r *recording) intend(p *plan.Plan) {
+	for i := range p.Steps {
+		if step := &p.Steps[i]; step.Writes() && step.Intent != nil {
+			state := step.State
+			state.Intent = step.Intent
+			r.history.Set(step.Key, state)
+		}
+	}
+}
+
+// conclude takes what became of each step.
+func (r *recording) conclude(results []apply.Result) {
+	for i := range results {
+		if results[i].Decision.Action == record.Skip {
+			r.stand(&results[i])
+			continue
+		}
+		r.added = append(r.added, results[i].Decision)
+		r.history.Set(results[i].Step.Key, record.State{Baseline: r.baseline(&results[i])})
+		r.news = true
+	}
+}
+
+// baseline is what both sides look like after a write; nil after a delete.
+func (r *recording) baseline(result *apply.Result) *record.Baseline {
+	step := result.Step
+	if result.Written == nil || step.Source == nil {
+		return nil
+	}
+	kind := kinds.For(schema.GroupKind{Group: step.Key.Group, Kind: step.Key.Kind})
+	if step.Side == record.Tenant {
+		return &record.Baseline{
+			Tenant: plan.Version(r.hasher, kind, record.Tenant, result.Written),
+			Host:   plan.Version(r.hasher, kind, record.Host, step.Source),
+		}
+	}
+	return &record.Baseline{
+		Tenant: plan.Version(r.hasher, kind, record.Tenant, step.Source),
+		Host:   plan.Version(r.hasher, kind, record.Host, result.Written),
+	}
+}
+
+// stand keeps a skip: as news, or as the one entry that it has. What was not attempted is no skip of the pair's own, and
+// stays as it was.
+func (r *recording) stand(result *apply.Result) {
+	step, d := result.Step, result.Decision
+	state := record.State{Baseline: step.State.Baseline, Standing: step.State.Standing}
+	if result.Unknown {
+		state.Intent = step.Intent
+	}
+	if d.Reason == record.NotAttempted {
+		r.set(step.Key, state)
+		return
+	}
+	switch d.Reason {
+	case record.Conflict, record.NoHistory:
+		r.waiting++
+	}
+	next, verdict := record.Stand(state.Standing, d.Reason, r.digest(d), r.now)
+	state.Standing = &next
+	switch verdict {
+	case record.New:
+		r.added = append(r.added, d)
+		r.news = true
+	case record.Refresh:
+		r.refreshed[step.Key] = next
+		r.news = true
+	case record.Silent:
+	}
+	r.set(step.Key, state)
+}
+
+func (r *recording) set(key record.Key, state record.State) {
+	before := r.history.Get(key)
+	r.history.Set(key, state)
+	r.news = r.news || (before.Intent == nil) != (state.Intent == nil)
+}
+
+// digest tells one disagreement of a pair from the next: by its reason, its fields, and the cause that an API server
+// gave, without the figures in it, which may be other ones each time (`used: 3, limited: 3`).
+func (r *recording) digest(d record.Decision) record.Hash {
+	fields := make([]any, len(d.Fields))
+	for i, field := range d.Fields {
+		fields[i] = field
+	}
+	return r.hasher.Hash(map[string]any{
+		"reason": string(d.Reason), "fields": fields, "error": figures.ReplaceAllString(d.Error, "#"),
+	})
+}
+
+var figures = regexp.MustCompile(`[0-9]+`)
+
+// entries is the trail with what is new in it, and the entries that Events are due for.
+func (r *recording) entries(trail []record.Entry, retain int) (all, told []record.Entry) {
+	all = slices.Clone(trail)
+	for key, standing := range r.refreshed {
+		if entry, found := record.RefreshEntry(all, key, standing); found {
+			told = append(told, entry)
+		}
+	}
+	slices.SortFunc(told, func(a, b record.Entry) int { return a.Key().Compare(b.Key()) })
+	added := make([]record.Entry, 0, len(r.added))
+	for _, d := range r.added {
+		added = append(added, record.EntryOf(d, r.passID, r.now))
+	}
+	return record.Append(all, retain, added...), append(told, added...)
+}

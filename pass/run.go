@@ -1,0 +1,334 @@
+package pass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/syncpass/syncpass/pass/access"
+	"github.com/syncpass/syncpass/pass/apply"
+	"github.com/syncpass/syncpass/pass/kinds"
+	"github.com/syncpass/syncpass/pass/lease"
+	"github.com/syncpass/syncpass/pass/plan"
+	"github.com/syncpass/syncpass/pass/snapshot"
+	"github.com/syncpass/syncpass/record"
+	"github.com/syncpass/syncpass/record/store"
+)
+
+// recordTimeout bounds writing the record, which happens after a signal and after the pass's deadline too.
+const recordTimeout = 10 * time.Second
+
+// eventTimeout bounds the Events of a pass whose time is over; otherwise they have the time that the pass has.
+const eventTimeout = 3 * time.Second
+
+// run is one pass on its way.
+type run struct {
+	Options
+	result    Result
+	target    *target
+	tenant    *access.Cluster
+	store     *store.Store
+	loaded    *store.Loaded // nil where nothing is recorded
+	lease     *lease.Lease  // nil in a dry run
+	epoch     atomic.Pointer[store.Epoch]
+	recording *recording // nil where nothing is recorded
+	// explain says why the pass ended early: a request that fails because the pass was stopped or its time was over is no
+	// failure of its own.
+	explain func(error) error
+}
+
+// Run makes one pass over one tenant. It returns when all that it began has ended; cancelling ctx, with a cause that
+// is a context.Canceled, makes it finish the write in flight, record what it did, and return. Every failure is in the result.
+func Run(ctx context.Context, o Options) Result {
+	started := time.Now()
+	o.Host = o.Host.ForPass()
+	r := &run{Options: o, result: Result{
+		ID: started.UTC().Format("20060102T150405Z-") + utilrand.String(5), Tenant: o.Tenant, Namespace: o.Namespace,
+		StartTime: metav1.NewMicroTime(started), Decisions: []record.Decision{},
+	}}
+	r.Log = o.Log.With("passID", r.result.ID)
+
+	limited, cancel := context.WithTimeout(ctx, o.PassTimeout)
+	defer cancel()
+	r.explain = func(err error) error {
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case limited.Err() != nil:
+			return fmt.Errorf("the pass did not end within SYNCPASS_PASS_TIMEOUT (%s): %w", r.PassTimeout, err)
+		}
+		return err
+	}
+	err := r.load(limited)
+	if err == nil {
+		err = r.underLease(limited, r.pass)
+	}
+	r.finish(r.explain(err))
+	return r.result
+}
+
+// load reads the configuration of the pass.
+func (r *run) load(ctx context.Context) (err error) {
+	if r.target, err = loadTarget(ctx, r.Options); err != nil {
+		return err
+	}
+	schedule := r.target.policy.Schedule()
+	r.result.Schedule = &schedule
+	r.tenant, err = connectTenant(ctx, r.Options)
+	return err
+}
+
+// underLease runs a function while the tenant's Lease is held; a dry run needs none, since it writes nothing.
+func (r *run) underLease(ctx context.Context, f func(context.Context) error) (err error) {
+	if r.DryRun {
+		return f(ctx)
+	}
+	r.lease, err = lease.Acquire(ctx, r.Host.Coordination().Leases(r.Namespace), lease.Options{
+		Name: lease.Name(r.Tenant), Identity: r.Identity + "/" + r.result.ID, Duration: r.LeaseDuration, Owner: &r.target.mapping.Owner,
+	})
+	if err != nil {
+		return err
+	}
+	held := r.lease.Keep(ctx, r.checkEpoch)
+	defer func() {
+		releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+		defer cancel()
+		if releaseErr := r.lease.Release(releasing); releaseErr != nil {
+			r.Log.Warn("The lease was not released", "error", releaseErr)
+		}
+	}()
+	return f(held)
+}
+
+// checkEpoch ends the pass when another one has taken over the SyncDecision.
+func (r *run) checkEpoch(ctx context.Context) error {
+	known := r.epoch.Load()
+	if known == nil {
+		return nil
+	}
+	now, err := r.store.CurrentEpoch(ctx)
+	if err != nil || now == *known {
+		return nil // an unanswered question takes nothing away: the Lease itself runs out soon enough
+	}
+	return fmt.Errorf("%w: the SyncDecision is at epoch %d, raised by pass %q", store.ErrSuperseded, now.Number, now.PassID)
+}
+
+// pass does everything between taking the Lease and giving it back.
+func (r *run) pass(ctx context.Context) error {
+	if err := r.loadRecord(ctx); err != nil {
+		return err
+	}
+	taken, resources, err := snapshot.Take(ctx, snapshot.Request{
+		Host: r.Host, Tenant: r.tenant, Namespace: r.Namespace,
+		Resources: r.target.policy.Spec.Resources, Retired: r.retired(),
+	})
+	if err != nil {
+		return err
+	}
+	writer := &apply.Writer{
+		Clients:   map[record.Side]dynamic.Interface{record.Host: r.Host.Dynamic(), record.Tenant: r.tenant.Dynamic()},
+		Resources: resources, Concurrency: r.Concurrency, Fence: r.fence,
+	}
+	planned := r.plan(ctx, taken, writer)
+	r.result.PlanID = planned.GuardID
+	r.result.Message = planned.GuardMessage
+	if r.DryRun {
+		for i := range planned.Steps {
+			r.result.Decisions = append(r.result.Decisions, planned.Steps[i].Decision)
+		}
+		r.settle(planned, nil)
+		return nil
+	}
+	if err := r.reserve(ctx, planned, taken); err != nil {
+		return err
+	}
+	results, stopped := writer.Execute(ctx, planned.Steps)
+	for i := range results {
+		r.result.Decisions = append(r.result.Decisions, results[i].Decision)
+		r.Log.Debug("Decided", "decision", results[i].Decision)
+	}
+	r.settle(planned, stopped)
+	return errors.Join(stopped, r.record(ctx, planned, results, taken))
+}
+
+// loadRecord reads the SyncDecision where the policy keeps one.
+func (r *run) loadRecord(ctx context.Context) (err error) {
+	r.store = store.New(r.Host.Dynamic(), r.Namespace, r.Tenant, r.target.mapping.Owner)
+	if !*r.target.policy.Spec.Explain.RecordDecisions {
+		return nil
+	}
+	if r.loaded, err = r.store.Load(ctx); err != nil {
+		return err
+	}
+	for _, problem := range r.loaded.Problems {
+		r.Log.Warn("Part of the record cannot be used", "error", problem)
+	}
+	r.setEpoch()
+	hasher := record.NewHasher(r.tenant.Credential())
+	if known := r.loaded.History.KeyID(); known != "" && known != hasher.KeyID() {
+		r.Log.Info("The tenant's credentials have changed; the history is keyed anew")
+	}
+	r.loaded.History.Rekey(hasher.KeyID())
+	r.recording = &recording{
+		history: r.loaded.History, hasher: hasher, passID: r.result.ID, now: r.result.StartTime.Time,
+		refreshed: map[record.Key]record.Standing{},
+	}
+	return nil
+}
+
+func (r *run) setEpoch() {
+	epoch := r.loaded.Epoch()
+	r.epoch.Store(&epoch)
+}
+
+// retired are the kinds that the history knows and the policy does not name any more, where their mirrors are to go.
+func (r *run) retired() []schema.GroupKind {
+	if !r.RetireKinds || r.loaded == nil {
+		return nil
+	}
+	named := map[schema.GroupKind]bool{}
+	for _, resource := range r.target.policy.Spec.Resources {
+		named[schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind).GroupKind()] = true
+	}
+	var gone []schema.GroupKind
+	for key := range r.loaded.History.All() {
+		if kind := (schema.GroupKind{Group: key.Group, Kind: key.Kind}); !named[kind] {
+			named[kind] = true
+			gone = append(gone, kind)
+		}
+	}
+	return gone
+}
+
+// plan computes the plan, a second time where a dry run on the host has to tell what its defaults make of a mirror.
+func (r *run) plan(ctx context.Context, taken plan.Snapshot, writer *apply.Writer) *plan.Plan {
+	input := plan.Input{
+		ConflictPolicy: r.target.policy.Spec.ConflictPolicy,
+		Recording:      r.recording != nil,
+		Hasher:         record.NewHasher(r.tenant.Credential()),
+		Mapping:        r.target.mapping,
+		Snapshot:       taken, MaxDeletePercent: r.MaxDeletePercent,
+		Confirmed: r.target.cluster.Annotations[kinds.AnnotationConfirmDeletes],
+	}
+	if r.recording != nil {
+		input.History = r.recording.history
+		if known := r.loaded.Status.Tenant; known != nil {
+			input.RecordedTenantUID = known.UID
+		}
+	}
+	planned := plan.Compute(input)
+	if len(planned.Undecided) > 0 {
+		input.Probes = writer.Probe(ctx, planned.Undecided)
+		planned = plan.Compute(input)
+	}
+	return planned
+}
+
+// fence is asked before every write.
+func (r *run) fence() error {
+	if !r.lease.Valid() {
+		return lease.ErrLost
+	}
+	return nil
+}
+
+// reserve stores, before anything is written, that this pass is about to write.
+func (r *run) reserve(ctx context.Context, planned *plan.Plan, taken plan.Snapshot) error {
+	if r.recording == nil || planned.Writes() == 0 {
+		return nil
+	}
+	r.recording.learn(planned)
+	r.recording.intend(planned)
+	r.epoch.Store(nil)
+	err := r.store.Reserve(ctx, r.loaded, store.Reservation{
+		PassID: r.result.ID, Tenant: identity(planned, taken), History: r.recording.history,
+	})
+	if err != nil {
+		return err
+	}
+	r.setEpoch()
+	return nil
+}
+
+// record writes down what the pass did, also where its own time is over.
+func (r *run) record(ctx context.Context, planned *plan.Plan, results []apply.Result, taken plan.Snapshot) error {
+	if r.recording == nil {
+		return nil
+	}
+	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if planned.Writes() == 0 {
+		r.recording.learn(planned)
+	}
+	r.recording.conclude(results)
+	r.recording.refresh(planned)
+	entries, told := r.recording.entries(r.loaded.Status.Entries, int(*r.target.policy.Spec.Explain.Retain))
+	r.epoch.Store(nil)
+	_, err := r.store.Record(recording, r.loaded, store.Result{
+		LastPass: record.LastPass{
+			ID: r.result.ID, StartTime: r.result.StartTime, EndTime: metav1.NewMicroTime(time.Now()),
+			Outcome: r.result.Outcome, Message: r.result.Message, Counts: r.result.Counts,
+		},
+		Conflicts: r.recording.waiting, Entries: entries, Tenant: identity(planned, taken), History: r.recording.history,
+	})
+	if err != nil {
+		return fmt.Errorf("the pass did its work but could not record it: %w", err)
+	}
+	telling, stop := ctx, context.CancelFunc(func() {})
+	if ctx.Err() != nil {
+		telling, stop = context.WithTimeout(context.WithoutCancel(ctx), eventTimeout)
+	}
+	defer stop()
+	events := store.NewRecorder(r.Host.Core(), r.Namespace, r.target.mapping.Owner, r.Identity, r.Concurrency)
+	if err := events.Record(telling, told...); err != nil {
+		r.Log.Warn("Some Events were not written; the SyncDecision has the decisions", "error", err)
+	}
+	return nil
+}
+
+// identity is the tenant to be recorded; nil keeps the recorded one, where a guard doubts the one that answers.
+func identity(planned *plan.Plan, taken plan.Snapshot) *record.TenantIdentity {
+	if planned.OtherTenant || taken.TenantUID == "" {
+		return nil
+	}
+	return &record.TenantIdentity{UID: taken.TenantUID}
+}
+
+// settle fills in the result of a pass that came to its end.
+func (r *run) settle(planned *plan.Plan, stopped error) {
+	r.result.Counts = count(r.result.Decisions, planned.Unchanged)
+	r.countRequests()
+	r.result.Outcome = outcome(r.explain(stopped), planned.GuardID != "", r.result.Counts)
+}
+
+func (r *run) countRequests() {
+	r.result.Counts.Requests = int(r.Host.Requests())
+	if r.tenant != nil {
+		r.result.Counts.Requests += int(r.tenant.Requests())
+	}
+}
+
+// finish fills in how the pass ended, and says it in one line of the log.
+func (r *run) finish(err error) {
+	if err != nil {
+		r.result.Outcome = outcomeOf(err)
+		r.result.Err = err
+		r.result.Message = err.Error()
+	}
+	r.countRequests()
+	r.result.EndTime = metav1.NewMicroTime(time.Now())
+	counts := r.result.Counts
+	r.Log.Info("Pass ended", "outcome", r.result.Outcome, "message", r.result.Message, "seconds", r.result.EndTime.Sub(r.result.StartTime.Time).Seconds(),
+		slog.Group("counts", "create", counts.Create, "update", counts.Update, "delete", counts.Delete, "skip", counts.Skip,
+			"unchanged", counts.Unchanged, "error", counts.Error, "requests", counts.Requests))
+}

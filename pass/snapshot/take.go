@@ -1,0 +1,157 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/syncpass/syncpass/pass/access"
+	"github.com/syncpass/syncpass/pass/plan"
+	"github.com/syncpass/syncpass/policy"
+	"github.com/syncpass/syncpass/record"
+)
+
+// kindsAtOnce is how many kinds are listed side by side.
+const kindsAtOnce = 4
+
+// Request says what to read.
+type Request struct {
+	Host, Tenant *access.Cluster
+	// Namespace is the host namespace that all mirrors are in.
+	Namespace string
+	// Resources are the policy's kinds, Retired those that left it and whose mirrors are to go.
+	Resources []policy.Resource
+	Retired   []schema.GroupKind
+}
+
+// Resources tells how each kind is served on a side.
+type Resources map[record.Side]map[schema.GroupVersionKind]schema.GroupVersionResource
+
+// UnreachableError says which side did not answer.
+type UnreachableError struct {
+	Side record.Side
+	Err  error
+}
+
+func (e *UnreachableError) Error() string { return fmt.Sprintf("reading the %s: %v", e.Side, e.Err) }
+
+// Unwrap returns the cause.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Take reads both sides. An error means that a side cannot be reached at all, or refuses the credentials; anything less
+// makes the kinds concerned unavailable in the snapshot.
+func Take(ctx context.Context, r Request) (plan.Snapshot, Resources, error) {
+	taken := plan.Snapshot{}
+	var host, tenant served
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		host, err = discover(groupCtx, r.Host.Discovery())
+		return unreachable(record.Host, err)
+	})
+	group.Go(func() (err error) {
+		tenant, err = discover(groupCtx, r.Tenant.Discovery())
+		return unreachable(record.Tenant, err)
+	})
+	group.Go(func() (err error) {
+		taken.TenantUID, err = identity(groupCtx, r.Tenant)
+		return unreachable(record.Tenant, err)
+	})
+	if err := group.Wait(); err != nil {
+		return plan.Snapshot{}, nil, err
+	}
+
+	resources := Resources{record.Host: {}, record.Tenant: {}}
+	for _, resource := range r.Resources {
+		kind := schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind)
+		found := plan.KindSnapshot{Resource: resource}
+		resources[record.Tenant][kind], found.Unavailable = tenant.resource("tenant", kind)
+		if found.Unavailable == "" {
+			resources[record.Host][kind], found.Unavailable = host.resource("host", kind)
+		}
+		taken.Kinds = append(taken.Kinds, found)
+	}
+	for _, retired := range r.Retired {
+		if kind, ok := host.versionOf(retired); ok {
+			version, name := kind.ToAPIVersionAndKind()
+			found := plan.KindSnapshot{Resource: policy.Resource{APIVersion: version, Kind: name, Direction: policy.ToHost}, Retired: true}
+			resources[record.Host][kind], found.Unavailable = host.resource("host", kind)
+			taken.Kinds = append(taken.Kinds, found)
+		}
+	}
+	if err := readKinds(ctx, r, taken.Kinds, resources); err != nil {
+		return plan.Snapshot{}, nil, err
+	}
+	return taken, resources, nil
+}
+
+// readKinds lists the kinds that both sides serve, some side by side.
+func readKinds(ctx context.Context, r Request, all []plan.KindSnapshot, resources Resources) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(kindsAtOnce)
+	for i := range all {
+		if all[i].Unavailable == "" {
+			group.Go(func() error { return readKind(groupCtx, r, &all[i], resources) })
+		}
+	}
+	return group.Wait()
+}
+
+// readKind lists one kind, the host first: a mirror that was listed before its source can only look orphaned if the
+// source is really gone.
+func readKind(ctx context.Context, r Request, k *plan.KindSnapshot, resources Resources) error {
+	kind := schema.FromAPIVersionAndKind(k.Resource.APIVersion, k.Resource.Kind)
+	mirrors, err := listAll(ctx, r.Host.Discovery().RESTClient(), resources[record.Host][kind], kind.Kind, r.Namespace)
+	if err != nil {
+		return failed(k, record.Host, err)
+	}
+	for name, cause := range mirrors.malformed {
+		return failed(k, record.Host, fmt.Errorf("%w: object %s: %s", errNotAList, name, cause))
+	}
+	k.Host = mirrors.objects
+	if k.Retired {
+		return nil
+	}
+	objects, err := listAll(ctx, r.Tenant.Discovery().RESTClient(), resources[record.Tenant][kind], kind.Kind, "")
+	if err != nil {
+		return failed(k, record.Tenant, err)
+	}
+	k.Tenant, k.Malformed = objects.objects, objects.malformed
+	return nil
+}
+
+// failed makes a kind unavailable where its list was answered but unusable, and returns an error where nothing was
+// answered at all.
+func failed(k *plan.KindSnapshot, side record.Side, err error) error {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) && !errors.Is(err, errNotAList) || apierrors.IsUnauthorized(err) {
+		return &UnreachableError{Side: side, Err: err}
+	}
+	k.Host, k.Tenant = nil, nil
+	k.Unavailable = fmt.Sprintf("listing it on the %s failed", side)
+	k.Error = err.Error()
+	return nil
+}
+
+// identity is the UID of the tenant's kube-system namespace, empty where it has none.
+func identity(ctx context.Context, tenant *access.Cluster) (string, error) {
+	namespace, err := tenant.Core().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("reading its kube-system namespace: %w", err)
+	}
+	return string(namespace.UID), nil
+}
+
+func unreachable(side record.Side, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &UnreachableError{Side: side, Err: err}
+}
