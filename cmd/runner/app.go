@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/syncpass/syncpass/pass"
+)
+
+// app is one run of the program: what it takes from the world around it, and what it leaves behind.
+type app struct {
+	stdout, stderr io.Writer
+	// tty says that a person reads stderr.
+	tty bool
+	env environment
+	// environ lists the environment as os.Environ does.
+	environ []string
+	// terminationFile is where the last words go.
+	terminationFile string
+	passFuncs
+
+	log     *slog.Logger
+	text    bool
+	started bool // whether a verb that works on tenants got under way
+	results []pass.Result
+	// differences says that planned writes are to show in the exit code.
+	differences bool
+}
+
+// execute runs the verb that args name, and returns the exit code.
+func (a *app) execute(ctx context.Context, args []string) int {
+	// Until the configuration says otherwise, errors are about the command line, and somebody reads them.
+	a.log, a.text = newLog(a.stderr, slog.LevelInfo, "text", a.tty), true
+	root := a.rootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	cause := context.Cause(ctx)
+	code := exitCode(err, cause, a.results, a.differences)
+	printErrors(a.stderr, a.log, a.text, err)
+	if !a.started {
+		return code
+	}
+	message, termErr := terminationMessage(code, err, cause, a.results)
+	if termErr == nil {
+		termErr = writeTermination(a.terminationFile, message)
+	}
+	if termErr != nil {
+		a.log.Warn("The termination message is missing", "error", termErr)
+	}
+	return code
+}
+
+// start reads the configuration and finds the host. Everything that is wrong with the configuration, and with the
+// policy file that it names, is reported together, and before any request is sent.
+func (a *app) start() (*session, error) {
+	a.started = true
+	c, err := loadConfig(a.env)
+	a.log, a.text = newLog(a.stderr, c.LogLevel, c.LogFormat, a.tty), textLog(c.LogFormat, a.tty)
+	for _, unknown := range unknownVariables(a.environ) {
+		a.log.Warn("Unknown environment variable", "name", unknown.name, "nearest", unknown.nearest)
+	}
+	_, policyErr := policyFile(c.Policy)
+	if err := errors.Join(err, policyErr); err != nil {
+		return nil, invalid(err)
+	}
+	b := thisBuild()
+	a.log.Debug("Configuration", "build", b.String(), "variables", c)
+
+	h, err := connectHost(c, b.userAgent())
+	if err != nil {
+		return nil, err
+	}
+	hostname, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("finding a name for this process: %w", err)
+	}
+	// The hostname, which in a Pod is its name, is for people; the rest tells two processes of one machine apart.
+	identity := hostname + "_" + string(uuid.NewUUID())
+	return &session{config: c, log: a.log, host: h, identity: identity, userAgent: b.userAgent(), passFuncs: a.passFuncs}, nil
+}
+
+// pass runs the verbs pass and plan: one pass or dry run for each tenant, printed.
+func (a *app) pass(ctx context.Context, format outputFormat, dryRun bool) error {
+	s, err := a.start()
+	if err != nil {
+		return err
+	}
+	defer s.host.cluster.Close()
+	tenants, err := s.host.tenants(ctx, s.config)
+	if err != nil {
+		return err
+	}
+	if len(tenants) == 0 {
+		if err := s.noTenants(); err != nil {
+			return err
+		}
+	}
+	a.results = s.passes(ctx, tenants, dryRun)
+	if err := printResults(a.stdout, format, dryRun, a.results); err != nil {
+		return fmt.Errorf("printing the results: %w", err)
+	}
+	for _, r := range a.results {
+		if r.Err != nil {
+			printErrors(a.stderr, a.log, a.text, fmt.Errorf("%s/%s: %w", r.Namespace, r.Tenant, r.Err))
+		}
+	}
+	return nil
+}
+
+// noTenants says whether there being nothing to do is a mistake. In one namespace it most likely is; a host without
+// tenants, or a part of an Indexed Job without any, is none.
+func (s *session) noTenants() error {
+	if s.config.AllNamespaces || s.config.Shards > 1 {
+		s.log.Info("No TenantCluster to look after", "allNamespaces", s.config.AllNamespaces, "shards", s.config.Shards, "shardIndex", s.config.ShardIndex)
+		return nil
+	}
+	namespace, source := s.config.Namespace, "SYNCPASS_NAMESPACE"
+	if namespace == "" {
+		namespace, source = s.host.namespace, "the host access"
+	}
+	return invalid(fmt.Errorf("there is no TenantCluster in namespace %q (from %s) of the host %s: create one, or set SYNCPASS_NAMESPACE or SYNCPASS_ALL_NAMESPACES",
+		namespace, source, s.host.cluster.Server()))
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/syncpass/syncpass/pass"
+)
+
+func main() { os.Exit(run(passFuncs{run: pass.Run, loadSchedule: pass.LoadSchedule})) }
+
+// run is the whole program but for its end.
+func run(passes passFuncs) (exitCode int) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ctx, stop := stopOnSignal(context.Background(), signals, os.Exit)
+	defer stop()
+	a := app{
+		stdout:          os.Stdout,
+		stderr:          os.Stderr,
+		tty:             term.IsTerminal(int(os.Stderr.Fd())),
+		env:             os.LookupEnv,
+		environ:         os.Environ(),
+		terminationFile: terminationFile,
+		passFuncs:       passes,
+	}
+	return a.execute(ctx, os.Args[1:])
+}

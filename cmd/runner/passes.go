@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/syncpass/syncpass/pass"
+	"github.com/syncpass/syncpass/policy"
+	"github.com/syncpass/syncpass/record"
+)
+
+// session is one run of a verb that works on tenants: its configuration, its log, and the way to the host.
+type session struct {
+	config config
+	log    *slog.Logger
+	host   host
+	// identity names this process in Leases and Events, userAgent this program to API servers.
+	identity, userAgent string
+	passFuncs
+}
+
+// passFuncs are what package pass does for the verbs.
+type passFuncs struct {
+	// run carries out one pass.
+	run func(context.Context, pass.Options) pass.Result
+	// loadSchedule reads a tenant's policy and says when passes are due, without running one.
+	loadSchedule func(context.Context, pass.Options) (policy.Schedule, error)
+}
+
+// passes runs one pass, or one dry run, for each tenant, and returns the results in the order of the tenants.
+func (s *session) passes(ctx context.Context, tenants []types.NamespacedName, dryRun bool) []pass.Result {
+	results := make([]pass.Result, len(tenants))
+	var group errgroup.Group
+	group.SetLimit(s.config.TenantConcurrency)
+	for i, tenant := range tenants {
+		group.Go(func() error {
+			results[i] = s.pass(ctx, tenant, dryRun)
+			return nil
+		})
+	}
+	_ = group.Wait() // no pass returns an error: it is in its result
+	return results
+}
+
+// pass runs one pass for one tenant. It always returns a result, also where the pass panics, so that one tenant cannot
+// take the passes of the others down.
+func (s *session) pass(ctx context.Context, tenant types.NamespacedName, dryRun bool) (result pass.Result) {
+	started := time.Now()
+	log := s.log.With("namespace", tenant.Namespace, "tenant", tenant.Name)
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("Pass panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			result = ended(started, outcomeFailed, fmt.Errorf("the pass panicked: %v: this is a fault of the runner, its log has the stack", p))
+		}
+		result.Namespace, result.Tenant = tenant.Namespace, tenant.Name
+	}()
+	if ctx.Err() != nil {
+		return ended(started, record.Stopped, fmt.Errorf("not started: %w", context.Cause(ctx)))
+	}
+	options, err := s.options(tenant)
+	if err != nil {
+		return ended(started, record.Invalid, err)
+	}
+	options.DryRun, options.Log = dryRun, log
+	return s.run(ctx, options)
+}
+
+// ended is the result of a pass that never came to the point of making one.
+func ended(started time.Time, outcome record.Outcome, err error) pass.Result {
+	return pass.Result{
+		Outcome: outcome, Message: err.Error(), Err: err,
+		StartTime: metav1.NewMicroTime(started), EndTime: metav1.NewMicroTime(time.Now()),
+	}
+}
+
+// schedule says when passes over the tenant are due. Like pass, it keeps a panic from the other tenants.
+func (s *session) schedule(ctx context.Context, tenant types.NamespacedName) (_ policy.Schedule, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("reading the policy panicked: %v: this is a fault of the runner", p)
+		}
+	}()
+	options, err := s.options(tenant)
+	if err != nil {
+		return policy.Schedule{}, err
+	}
+	options.Log = s.log.With("namespace", tenant.Namespace, "tenant", tenant.Name)
+	return s.loadSchedule(ctx, options)
+}
+
+// options reads the policy file anew each time: a schedule outlives edits of the ConfigMap it is mounted from.
+func (s *session) options(tenant types.NamespacedName) (pass.Options, error) {
+	c := s.config
+	fromFile, err := policyFile(c.Policy)
+	return pass.Options{
+		Host:                   s.host.cluster,
+		Namespace:              tenant.Namespace,
+		Tenant:                 tenant.Name,
+		TenantKubeconfigFile:   c.TenantKubeconfig,
+		TenantKubeconfigSecret: c.TenantKubeconfigSecret,
+		Policy:                 fromFile,
+		PassTimeout:            c.PassTimeout,
+		LeaseDuration:          c.LeaseDuration,
+		RequestTimeout:         c.RequestTimeout,
+		Concurrency:            c.Concurrency,
+		MaxDeletePercent:       c.MaxDeletePercent,
+		RetireKinds:            c.RetireKinds,
+		UserAgent:              s.userAgent,
+		Identity:               s.identity,
+	}, err
+}
+
+// policyFile reads the SyncPolicy in a file; nil without a path.
+func policyFile(path string) (*policy.SyncPolicy, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("SYNCPASS_POLICY: %w", err)
+	}
+	p, err := policy.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("SYNCPASS_POLICY=%s: %w", mask(path), err)
+	}
+	return p, nil
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+const about = `runner carries out SyncPolicies: one complete pass for each selected tenant, then it exits.
+
+A pass lists the objects of the policy's kinds in the tenant and on the host, plans what crosses which way, applies
+it, and records each decision in the tenant's SyncDecision. Nothing runs between passes.`
+
+func (a *app) rootCommand() *cobra.Command {
+	root := a.passCommand()
+	root.Use = "runner"
+	root.Short = "One complete pass for each selected tenant"
+	root.Long = about + "\n\n" + environmentHelp() + "\n" + exitCodeHelp()
+	root.Example = "  runner                     one pass (the same as runner pass)\n" +
+		"  runner plan -o wide        what the next pass would do\n" +
+		"  SYNCPASS_TENANT=dev SYNCPASS_NAMESPACE=team-dev runner pass -o json"
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SuggestionsMinimumDistance = 2
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
+	root.AddCommand(a.passCommand(), a.planCommand(), a.scheduleCommand(), a.versionCommand())
+	return root
+}
+
+func (a *app) passCommand() *cobra.Command {
+	format := outputFormats[0]
+	cmd := &cobra.Command{
+		Use:   "pass",
+		Short: "One complete pass for each selected tenant (default verb)",
+		Args:  noArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.pass(cmd.Context(), format, false) },
+	}
+	addOutputFlag(cmd, &format)
+	return cmd
+}
+
+func (a *app) planCommand() *cobra.Command {
+	format := outputFormats[0]
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "What the next pass would do; writes nothing anywhere",
+		Args:  noArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.pass(cmd.Context(), format, true) },
+	}
+	addOutputFlag(cmd, &format)
+	cmd.Flags().BoolVar(&a.differences, "exit-code", false, fmt.Sprintf("exit with %d if there is something to create, update or delete", exitDifferences))
+	return cmd
+}
+
+func (a *app) scheduleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schedule",
+		Short: "Passes at each policy's driftDetection.interval, the first one at once",
+		Long: "Passes at each policy's driftDetection.interval, the first one at once, until a signal comes or SYNCPASS_WINDOW closes.\n" +
+			"/healthz and /readyz are served on SYNCPASS_METRICS_ADDR.",
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.schedule(cmd.Context()) },
+	}
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Version of this binary",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.stdout, thisBuild())
+			return err
+		},
+	}
+}
+
+func addOutputFlag(cmd *cobra.Command, format *outputFormat) {
+	cmd.Flags().VarP(format, "output", "o", "output format: "+formatNames())
+}
+
+// noArguments refuses what stands after the verb; on the root command that is a verb that does not exist.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasParent() {
+		return usageError(cmd, fmt.Errorf("%s takes no arguments, and got %q", cmd.CommandPath(), args))
+	}
+	suggestion := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		suggestion = ", did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usageError(cmd, fmt.Errorf("unknown verb %q%s", args[0], suggestion))
+}
+
+func usageError(cmd *cobra.Command, err error) error {
+	return invalid(fmt.Errorf("%w (see '%s --help')", err, cmd.CommandPath()))
+}
+
+func environmentHelp() string {
+	var text strings.Builder
+	text.WriteString("Environment (a variable set to the empty string counts as unset):\n")
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, v := range variables() {
+		line := v.doc
+		if v.defaultValue != "" {
+			line += " (default: " + v.defaultValue + ")"
+		}
+		fmt.Fprintf(table, "  %s\t%s\n", v.name, line)
+	}
+	table.Flush()
+	return text.String()
+}
+
+func exitCodeHelp() string {
+	var text strings.Builder
+	text.WriteString("Exit codes (with several tenants, the highest):\n")
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, e := range exitCodes {
+		fmt.Fprintf(table, "  %s\t%s\n", e.code, e.meaning)
+	}
+	table.Flush()
+	return text.String()
+}

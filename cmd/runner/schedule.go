@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/syncpass/syncpass/pass"
+)
+
+// schedule runs the verb schedule: passes at each policy's interval, until a signal comes or the window closes.
+func (a *app) schedule(ctx context.Context) error {
+	s, err := a.start()
+	if err != nil {
+		return err
+	}
+	defer s.host.cluster.Close()
+	scheduler := newScheduler(s.log)
+	scheduler.list = func(ctx context.Context) ([]types.NamespacedName, error) { return s.host.tenants(ctx, s.config) }
+	scheduler.load = s.schedule
+	scheduler.pass = func(ctx context.Context, t types.NamespacedName) pass.Result { return s.pass(ctx, t, false) }
+	scheduler.window, scheduler.concurrency = s.config.Window, s.config.TenantConcurrency
+	// A pass has a short deadline of its own for recording, after its timeout; far beyond both it hangs.
+	scheduler.hung = 2*s.config.PassTimeout + time.Minute
+
+	stop, err := a.serveHealth(s, scheduler)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	a.results, err = scheduler.run(ctx)
+	if err != nil {
+		return err
+	}
+	if stopped := (stopSignal{}); errors.As(context.Cause(ctx), &stopped) {
+		return &failure{code: stopped.exitCode(), err: stopped}
+	}
+	return nil
+}
