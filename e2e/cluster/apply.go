@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	fieldManager = "syncpass-e2e"
+	// discoveryTimeout bounds the wait for a new CustomResourceDefinition to be served.
+	discoveryTimeout = 30 * time.Second
+)
+
+// Apply does what `kubectl apply --server-side --force-conflicts -f` does with
+// YAML documents, one after the other. A namespaced object without a namespace
+// goes to "default". A kind that is not served yet is waited for, so that a
+// CustomResourceDefinition and its objects may stand in one file.
+func (c *Cluster) Apply(ctx context.Context, manifests []byte) error {
+	client, err := dynamic.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	discoverer, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoverer))
+	objects, err := decode(manifests)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := apply(ctx, client, mapper, object); err != nil {
+			return fmt.Errorf("applying %s %s to cluster %s: %w", object.GetKind(), object.GetName(), c.Name, err)
+		}
+	}
+	return nil
+}
+
+func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifests)))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading manifests: %w", err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			return nil, fmt.Errorf("decoding a manifest: %w", err)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+func apply(ctx context.Context, client dynamic.Interface, mapper meta.ResettableRESTMapper, object *unstructured.Unstructured) error {
+	kind := object.GroupVersionKind()
+	var mapping *meta.RESTMapping
+	var mappingErr error
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, discoveryTimeout, true, func(context.Context) (bool, error) {
+		mapping, mappingErr = mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(mappingErr) {
+			mapper.Reset()
+			return false, nil
+		}
+		return mappingErr == nil, mappingErr
+	})
+	if err != nil {
+		return errors.Join(err, mappingErr)
+	}
+	resource := dynamic.ResourceInterface(client.Resource(mapping.Resource))
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		namespace := object.GetNamespace()
+		if namespace == "" {
+			namespace = metav1.NamespaceDefault
+		}
+		resource = client.Resource(mapping.Resource).Namespace(namespace)
+	}
+	_, err = resource.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	return err
+}

@@ -1,0 +1,303 @@
+// Package e2e tests syncpass against real API servers: the binary as a user runs
+// it, the manifests as a cluster takes them.
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/syncpass/syncpass/e2e/cluster"
+	"github.com/syncpass/syncpass/e2e/proxy"
+	"github.com/syncpass/syncpass/e2e/scenario"
+)
+
+var runnerFlag = flag.String("runner", "", "test this binary instead of one built from cmd/runner")
+
+// startLimit bounds the start of both clusters; building their binaries, the first
+// time, is the larger part of it.
+const startLimit = 30 * time.Minute
+
+// tokenLifetime outlasts every run of the suite.
+const tokenLifetime = 24 * time.Hour
+
+// robot is the ServiceAccount that a run of the binary is, on either side, in a
+// namespace that no scenario touches. It has every right: least rights have tests
+// of their own.
+const robot = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: kube-system, name: syncpass-e2e}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: syncpass-e2e}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, namespace: kube-system, name: syncpass-e2e}]
+`
+
+// surroundings are the two control planes that all tests of the package share. No
+// test that uses them may run in parallel with another.
+type surroundings struct {
+	// ctx ends when the tests are interrupted.
+	ctx context.Context
+	// host and tenant are reached directly, with every right.
+	host, tenant *cluster.Cluster
+	// hostProxy and tenantProxy are the way that the binary takes; both write to requests.
+	hostProxy, tenantProxy *proxy.Proxy
+	requests               *proxy.Log
+	// hostKubeconfig is a file, for the host proxy.
+	hostKubeconfig string
+	// tenantKubeconfig is for the tenant proxy.
+	tenantKubeconfig []byte
+	// dir is a temporary folder.
+	dir string
+	// build makes the binary, the first time it is called.
+	build func() (string, error)
+	// scenarios is nil until a test asks for it.
+	scenarios *scenario.Runner
+}
+
+// shared is the one suite of this process, made when a test first asks for it.
+var shared struct {
+	sync.Mutex
+	*surroundings
+	// err is why it could not be started; told, that a test has said so in full.
+	err  error
+	told bool
+	ctx  context.Context
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	var interrupt context.CancelCauseFunc
+	shared.ctx, interrupt = context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		got := (<-signals).(syscall.Signal)
+		interrupt(fmt.Errorf("the tests were stopped by a signal: %s", got))
+		_ = stop() // it has said what went wrong
+		os.Exit(128 + int(got))
+	}()
+	code := m.Run()
+	if err := stop(); err != nil && code == 0 {
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// suite returns the control planes, and starts them if no test has before.
+func suite(t *testing.T) *surroundings {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("this test starts real control planes, which -short leaves out")
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.surroundings == nil && shared.err == nil {
+		began := time.Now()
+		if shared.surroundings, shared.err = start(shared.ctx); shared.err == nil {
+			t.Logf("host and tenant started in %s", time.Since(began).Round(time.Millisecond))
+		}
+	}
+	if shared.err != nil {
+		if shared.told {
+			t.Fatal("the control planes did not start: see the first test that says so")
+		}
+		shared.told = true
+		t.Fatalf("starting the control planes: %v", shared.err)
+	}
+	return shared.surroundings
+}
+
+// stop ends whatever the suite started and removes what it wrote.
+func stop() error {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.surroundings == nil {
+		return nil
+	}
+	err := shared.stop()
+	shared.surroundings, shared.err = nil, errors.New("they were stopped")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stopping the control planes:", err)
+	}
+	return err
+}
+
+// start brings up both control planes with controllers, the CRDs on the host, and
+// the proxies. What it could not finish it takes down.
+func start(ctx context.Context) (s *surroundings, err error) {
+	s = &surroundings{ctx: ctx, requests: &proxy.Log{}}
+	defer func() {
+		if err != nil {
+			s, err = nil, errors.Join(err, s.stop())
+		}
+	}()
+	if s.dir, err = os.MkdirTemp("", "syncpass-e2e-"); err != nil {
+		return s, err
+	}
+	s.hostKubeconfig = filepath.Join(s.dir, "host.kubeconfig")
+	s.build = sync.OnceValues(func() (string, error) { return buildRunner(s.ctx, s.dir) })
+
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %s", startLimit))
+	defer cancel()
+	options := cluster.Options{Log: os.Stderr}
+	if s.host, s.tenant, err = cluster.StartPair(ctx, cluster.Local(), options, options); err != nil {
+		return s, err
+	}
+	if err := applyCRDs(ctx, s.host); err != nil {
+		return s, err
+	}
+	var kubeconfig []byte
+	if s.hostProxy, kubeconfig, err = s.front(ctx, "host", s.host); err != nil {
+		return s, err
+	}
+	if err := os.WriteFile(s.hostKubeconfig, kubeconfig, 0o600); err != nil {
+		return s, err
+	}
+	s.tenantProxy, s.tenantKubeconfig, err = s.front(ctx, "tenant", s.tenant)
+	return s, err
+}
+
+// front puts a proxy before a cluster and returns a kubeconfig for it.
+func (s *surroundings) front(ctx context.Context, name string, c *cluster.Cluster) (*proxy.Proxy, []byte, error) {
+	if err := c.Apply(ctx, []byte(robot)); err != nil {
+		return nil, nil, err
+	}
+	client, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	seconds := int64(tokenLifetime / time.Second)
+	token, err := client.CoreV1().ServiceAccounts("kube-system").CreateToken(ctx, "syncpass-e2e",
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("token for the %s: %w", name, err)
+	}
+	p, err := proxy.Start(name, c.Config, s.requests)
+	if err != nil {
+		return nil, nil, err
+	}
+	kubeconfig, err := p.Kubeconfig(token.Status.Token)
+	return p, kubeconfig, err
+}
+
+// applyCRDs applies manifests/crd and waits until its kinds are served.
+func applyCRDs(ctx context.Context, host *cluster.Cluster) error {
+	files, err := filepath.Glob("../manifests/crd/tenantplane.io_*.yaml")
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return errors.New("there are no CRDs in manifests/crd")
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := host.Apply(ctx, data); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	client, err := kubernetes.NewForConfig(host.Config)
+	if err != nil {
+		return err
+	}
+	for _, resource := range []string{"syncpolicies", "tenantclusters", "syncdecisions"} {
+		err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			return client.RESTClient().Get().AbsPath("/apis/tenantplane.io/v1alpha1", resource).Do(ctx).Error() == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("%s are not served: %w", resource, err)
+		}
+	}
+	return nil
+}
+
+func buildRunner(ctx context.Context, dir string) (string, error) {
+	if *runnerFlag != "" {
+		return filepath.Abs(*runnerFlag)
+	}
+	path := filepath.Join(dir, "runner")
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/runner")
+	build.Dir = ".."
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build ./cmd/runner: %w\n%s", err, output)
+	}
+	return path, nil
+}
+
+// binary is the binary under test, led to the host by way of the proxy.
+func (s *surroundings) binary(t *testing.T) scenario.Binary {
+	t.Helper()
+	path, err := s.build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scenario.Binary{
+		Path: path,
+		Env:  map[string]string{"SYNCPASS_HOST_KUBECONFIG": s.hostKubeconfig, "HOME": s.dir},
+		Log:  s.requests,
+	}
+}
+
+// runner is the runner of scenario files, for tests that need its surroundings too.
+func (s *surroundings) runner(t *testing.T) *scenario.Runner {
+	t.Helper()
+	if s.scenarios != nil {
+		return s.scenarios
+	}
+	var err error
+	s.scenarios, err = scenario.NewRunner(t.Context(), scenario.Environment{
+		Host: s.host.Config, Tenant: s.tenant.Config, TenantKubeconfig: s.tenantKubeconfig,
+		Binary: s.binary(t),
+		// The local provider runs controllers, and no node.
+		Has: []string{scenario.NeedTenantControllers},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.scenarios
+}
+
+// context is the test's, ended early when the tests are interrupted, so that a
+// running binary is told to stop.
+func (s *surroundings) context(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	t.Cleanup(func() { cancel(nil) })
+	detach := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
+	t.Cleanup(func() { detach() })
+	return ctx
+}
+
+func (s *surroundings) stop() error {
+	var errs []error
+	for _, p := range []*proxy.Proxy{s.hostProxy, s.tenantProxy} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	for _, c := range []*cluster.Cluster{s.host, s.tenant} {
+		if c != nil {
+			errs = append(errs, c.Stop())
+		}
+	}
+	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
+}

@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/syncpass/syncpass/policy"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	return string(data)
+}
+
+// section returns the text from a heading of the README to the next one.
+func section(t *testing.T, heading string) string {
+	t.Helper()
+	_, after, found := strings.Cut(readme(t), "\n## "+heading+"\n")
+	require.True(t, found, "README.md has no section %q", heading)
+	text, _, _ := strings.Cut(after, "\n## ")
+	return text
+}
+
+// tableRows returns the cells of the tables in a text, headers aside, without the marks for code.
+func tableRows(t *testing.T, text string) [][]string {
+	t.Helper()
+	var rows [][]string
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		isHeader := i+1 < len(lines) && strings.HasPrefix(lines[i+1], "| ---")
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || isHeader {
+			continue
+		}
+		cells := strings.Split(strings.Trim(strings.ReplaceAll(line, "`", ""), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		rows = append(rows, cells)
+	}
+	require.NotEmpty(t, rows)
+	return rows
+}
+
+// help returns a table of `runner --help`, one line an entry: the entry, two spaces or more, what it means.
+func help(t *testing.T, heading string) map[string]string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "run", "../cmd/runner", "--help").Output()
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(out), "\n"+heading)
+	require.True(t, found, "runner --help has no heading %q:\n%s", heading, out)
+	_, table, _ = strings.Cut(table, "\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	entries := map[string]string{}
+	for line := range strings.Lines(table) {
+		entry, meaning, found := strings.Cut(strings.TrimSpace(line), "  ")
+		require.True(t, found, "line %q", line)
+		entries[entry] = strings.TrimSpace(meaning)
+	}
+	return entries
+}
+
+func TestTheREADMEListsTheVariablesThatTheRunnerReads(t *testing.T) {
+	listed := map[string]string{}
+	for _, row := range tableRows(t, section(t, "Configuration")) {
+		require.Len(t, row, 3)
+		meaning := row[2]
+		if row[1] != "–" {
+			meaning += " (default: " + row[1] + ")"
+		}
+		listed[row[0]] = meaning
+	}
+	assert.Equal(t, help(t, "Environment"), listed)
+}
+
+func TestTheREADMEListsTheExitCodes(t *testing.T) {
+	listed := map[string]string{}
+	for _, row := range tableRows(t, section(t, "Exit codes")) {
+		require.Len(t, row, 2)
+		listed[row[0]] = row[1]
+	}
+	assert.Equal(t, help(t, "Exit codes"), listed)
+}
+
+func TestTheREADMEExplainsEveryReason(t *testing.T) {
+	var listed []string
+	for _, row := range tableRows(t, section(t, "Reasons")) {
+		listed = append(listed, strings.Split(row[0], ", ")...)
+	}
+	assert.ElementsMatch(t, reasons(t), listed)
+}
+
+// reasons are the values of the constants of type record.Reason.
+func reasons(t *testing.T) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../record/decision.go", nil, 0)
+	require.NoError(t, err)
+	var found []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if name, ok := spec.Type.(*ast.Ident); ok && name.Name == "Reason" {
+			value := spec.Values[0].(*ast.BasicLit)
+			found = append(found, constant.StringVal(constant.MakeFromLiteral(value.Value, value.Kind, 0)))
+		}
+		return true
+	})
+	require.NotEmpty(t, found)
+	return found
+}
+
+func TestTheREADMEsPolicyIsValid(t *testing.T) {
+	_, after, found := strings.Cut(section(t, "Install"), "```yaml\n")
+	require.True(t, found)
+	text, _, _ := strings.Cut(after, "\n---\n")
+	parsed, err := policy.Parse([]byte(text))
+	require.NoError(t, err)
+	assert.Len(t, parsed.Spec.Resources, 4)
+}
+
+func TestLinksInTheDocumentsLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^):#]+)\)`)
+	for _, document := range []string{"README.md", "CHANGELOG.md", "SECURITY.md"} {
+		data, err := os.ReadFile(filepath.Join("..", document))
+		require.NoError(t, err)
+		for _, match := range link.FindAllStringSubmatch(string(data), -1) {
+			_, err := os.Stat(filepath.Join("..", match[1]))
+			assert.NoError(t, err, "%s links to %s", document, match[1])
+		}
+	}
+}
