@@ -1,0 +1,72 @@
+# The targets most people need are `make demo` and `make test`; both work in a fresh clone with Go and git alone.
+
+GO      ?= go
+# What the image is called: make image IMAGE=registry.example.com/syncpass:v0.1.0
+IMAGE   ?= syncpass:latest
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COMMIT  ?= $(shell git rev-parse --verify HEAD 2>/dev/null || echo unknown)
+ARCH    ?= $(shell $(GO) env GOARCH)
+# The time in the image is the commit's, so that building a commit twice gives one image.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+
+# No paths, no build id and no clock in the binary: the same commit, built by the same compiler, gives the same bytes
+# anywhere. The commit is in it, by way of the Go command, which asks git.
+BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
+
+# Folders with Go code of this module.
+CODE = cmd e2e pass policy record
+
+.DEFAULT_GOAL := help
+.PHONY: help build test test-unit lint generate control-planes demo up down image clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## bring up two real API servers, sync them, show what happened, take them down
+	@$(GO) run ./e2e/playground demo
+
+up: ## the same two API servers, left running; prints the exports to use them
+	@$(GO) run ./e2e/playground up
+
+down: ## stop what `make up` started, and remove its data
+	@$(GO) run ./e2e/playground down
+
+build: ## bin/runner for this machine
+	$(BUILD) -o bin/runner ./cmd/runner
+
+# -count=1: a result from the cache would say nothing about the API servers on this machine.
+test: lint control-planes ## everything: lint, then unit, property and scenario tests against real API servers
+	@echo "==> go test"
+	@$(GO) test -count=1 -timeout 20m ./...
+
+test-unit: ## the tests that need no API server; seconds
+	@$(GO) test -short ./...
+
+lint: ## gofmt, go vet, staticcheck
+	@echo "==> gofmt"
+	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l $(CODE)) && if [ -n "$$unformatted" ]; then \
+		echo "not formatted; run gofmt -w on:" >&2; echo "$$unformatted" >&2; exit 1; fi
+	@echo "==> go vet"
+	@$(GO) vet ./...
+	@echo "==> staticcheck"
+	@$(GO) tool staticcheck ./...
+
+generate: ## the CRDs and the deepcopy functions; a test fails where they are not current
+	$(GO) generate ./...
+
+# A step of its own, so that compiling them does not use up the tests' timeout.
+control-planes: ## get etcd, kube-apiserver and kube-controller-manager; compiles them the first time
+	@echo "==> control planes"
+	@$(GO) run ./e2e/playground binaries
+
+image: ## the container image, by Docker or else buildah; asks no registry
+	GOOS=linux GOARCH=$(ARCH) $(BUILD) -o bin/linux-$(ARCH)/runner ./cmd/runner
+	@if docker info >/dev/null 2>&1; then builder="docker build --platform linux/$(ARCH)"; \
+	elif command -v buildah >/dev/null; then builder="buildah bud --platform linux/$(ARCH) --timestamp $(SOURCE_DATE_EPOCH)"; \
+	else echo "make image: no Docker engine answers and buildah is not installed; start the one or install the other" >&2; exit 1; fi; \
+	set -x; $$builder --target prebuilt --build-arg TARGETARCH=$(ARCH) \
+		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMAGE) .
+
+clean: ## what was built here; the control planes stay in the user's cache folder
+	rm -rf bin
