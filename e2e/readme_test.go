@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"go/ast"
 	"go/constant"
 	"go/parser"
@@ -57,8 +58,11 @@ func tableRows(t *testing.T, text string) [][]string {
 // help returns a table of `runner --help`, one line an entry: the entry, two spaces or more, what it means.
 func help(t *testing.T, heading string) map[string]string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "run", "../cmd/runner", "--help").Output()
-	require.NoError(t, err)
+	command := exec.CommandContext(t.Context(), "go", "run", "../cmd/runner", "--help")
+	var errors bytes.Buffer
+	command.Stderr = &errors
+	out, err := command.Output()
+	require.NoError(t, err, "runner --help:\n%s", &errors)
 	_, table, found := strings.Cut(string(out), "\n"+heading)
 	require.True(t, found, "runner --help has no heading %q:\n%s", heading, out)
 	_, table, _ = strings.Cut(table, "\n")

@@ -133,6 +133,19 @@ func TestSchedule(t *testing.T) {
 			ends: 25 * time.Second,
 		},
 		{
+			name:     "a longer interval takes the place of the shorter one",
+			policies: map[string]policy.Schedule{"n/dev": every(10 * time.Second)},
+			pass: func(w *world) func(context.Context, string, int) record.Outcome {
+				return func(_ context.Context, tenant string, number int) record.Outcome {
+					w.set(tenant, every(25*time.Second))
+					return record.Completed
+				}
+			},
+			stop: 45 * time.Second,
+			want: []string{"n/dev 0s", "n/dev 25s"},
+			ends: 45 * time.Second,
+		},
+		{
 			name:     "a changed interval is noticed within a minute where no pass is due so soon",
 			policies: map[string]policy.Schedule{"n/dev": every(time.Hour)},
 			during: func(w *world) {

@@ -18,6 +18,8 @@ const (
 	caCertificate           = "pki/ca.crt"
 	servingCertificate      = "pki/apiserver.crt"
 	servingKey              = "pki/apiserver.key"
+	kubeletClientCert       = "pki/apiserver-kubelet-client.crt"
+	kubeletClientKey        = "pki/apiserver-kubelet-client.key"
 	serviceAccountKey       = "pki/service-accounts.key"
 	serviceAccountPublicKey = "pki/service-accounts.pub"
 	controllersKubeconfig   = "kube-controller-manager.kubeconfig"
@@ -49,6 +51,9 @@ func apiServerArgs(f *folder, port int, opts Options) []string {
 		"--tls-cert-file=" + f.path(servingCertificate),
 		"--tls-private-key-file=" + f.path(servingKey),
 		"--client-ca-file=" + f.path(caCertificate),
+		// For logs, exec and port-forward, should the cluster have a node.
+		"--kubelet-client-certificate=" + f.path(kubeletClientCert),
+		"--kubelet-client-key=" + f.path(kubeletClientKey),
 		"--authorization-mode=Node,RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-signing-key-file=" + f.path(serviceAccountKey),

@@ -212,6 +212,10 @@ func configureLocal(f *folder, name string, port int, opts Options) (*Cluster, e
 	if err != nil {
 		return nil, err
 	}
+	kubeletClient, err := ca.client("kube-apiserver-kubelet-client", "system:masters")
+	if err != nil {
+		return nil, err
+	}
 	if err := writeServiceAccountKeys(f.path(serviceAccountKey), f.path(serviceAccountPublicKey)); err != nil {
 		return nil, err
 	}
@@ -228,6 +232,8 @@ func configureLocal(f *folder, name string, port int, opts Options) (*Cluster, e
 		f.path(caCertificate):         ca.pem,
 		f.path(servingCertificate):    serving.certificate,
 		f.path(servingKey):            serving.key,
+		f.path(kubeletClientCert):     kubeletClient.certificate,
+		f.path(kubeletClientKey):      kubeletClient.key,
 		f.path(controllersKubeconfig): controllers.Kubeconfig(),
 		f.path(kubeconfigFile):        admin.Kubeconfig(),
 	})

@@ -139,5 +139,8 @@ func (c *Cluster) Requests() int64 { return c.requests.Load() }
 // different once the credentials have been rotated. It must not be logged or stored. Nil for a host.
 func (c *Cluster) Credential() []byte { return c.credential }
 
+// CA returns the certificates that the API server is trusted by, in PEM; nil where the system's are.
+func (c *Cluster) CA() []byte { return c.config.CAData }
+
 // Server returns the address of the API server, without credentials.
 func (c *Cluster) Server() string { return c.config.Host }

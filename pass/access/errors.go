@@ -52,11 +52,11 @@ func Unreachable(err error) bool {
 		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 	}
 	// net/http wraps whatever kept a request from being answered in a url.Error. What came after the headers does not
-	// pass through it.
+	// pass through it. A deadline that passed, context.DeadlineExceeded too, is a net.Error.
 	var transport *url.Error
 	var network net.Error
 	return errors.As(err, &transport) || errors.As(err, &network) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errBodyBroken) || errors.Is(err, io.ErrUnexpectedEOF)
+		errors.Is(err, errBodyBroken) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // quote makes text that someone else wrote fit for a message: one line, no control characters, bounded.

@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -28,6 +29,12 @@ import (
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
 )
+
+// TestMain sets the proxy of the environment, which net/http reads once: a tenant must not be reached through it.
+func TestMain(m *testing.M) {
+	os.Setenv("HTTPS_PROXY", "http://proxy.example:3128")
+	os.Exit(m.Run())
+}
 
 // certificate returns a self-signed certificate and its key, in PEM, the same for all tests.
 var certificate = sync.OnceValues(func() (cert, key []byte) {

@@ -74,6 +74,7 @@ func TestATenantIsAskedWithItsTokenInJSONUncompressedAndInTime(t *testing.T) {
 	assert.Empty(t, got.Header.Get("Accept-Encoding"))
 	assert.Equal(t, "HTTP/2.0", got.Proto)
 	assert.Equal(t, server.URL, c.Server())
+	assert.Nil(t, c.Core().RESTClient().GetRateLimiter(), "the server says when it is too much")
 
 	_, err := c.Dynamic().Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default").Get(context.Background(), "app", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -108,13 +109,16 @@ func TestARedirectIsNotFollowedNorTheTokenSentOn(t *testing.T) {
 	}))
 	defer elsewhere.Close()
 	for _, status := range []int{301, 302, 303, 307, 308} {
-		server := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL+"/\x1b[2J", status) })
+		server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", elsewhere.URL+"/\u202e") // Turns the rest of a line around on a terminal.
+			w.WriteHeader(status)
+		})
 		c := tenantOf(t, server, 0)
 		_, createErr := c.Core().ConfigMaps("default").Create(context.Background(), &corev1.ConfigMap{}, metav1.CreateOptions{})
 		for _, err := range []error{getApp(c), createErr} {
 			require.ErrorIs(t, err, ErrRedirect)
 			assert.True(t, Unreachable(err), "what is there is no API server")
-			assert.NotContains(t, err.Error(), "\x1b")
+			assert.NotContains(t, err.Error(), "\u202e")
 		}
 		assert.EqualValues(t, 2, c.Requests())
 	}

@@ -69,23 +69,31 @@ func TestAPassThatWasStoppedKeepsItsLeaseUntilItHasRecorded(t *testing.T) {
 }
 
 func TestALeaseTakenByAnotherIsLostAndLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &store{}
-		l := acquire(t, s, "one")
-		held := l.Keep(context.Background(), nil)
-		s.change(func(lease *coordinationv1.Lease) {
-			lease.Spec.HolderIdentity = ptr.To("two")
-			lease.Spec.LeaseTransitions = ptr.To[int32](1)
+	for name, taken := range map[string]func(*coordinationv1.Lease){
+		"by another pass": func(lease *coordinationv1.Lease) {
+			lease.Spec.HolderIdentity, lease.Spec.LeaseTransitions = ptr.To("two"), ptr.To[int32](1)
+		},
+		"by hand":              func(lease *coordinationv1.Lease) { lease.Spec.HolderIdentity = ptr.To("two") },
+		"after it was deleted": func(lease *coordinationv1.Lease) { lease.UID = "another" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &store{}
+				l := acquire(t, s, "one")
+				held := l.Keep(context.Background(), nil)
+				s.change(taken)
+				holder := *s.object.Spec.HolderIdentity
+				after, cause := lostAfter(held)
+				require.ErrorIs(t, cause, ErrLost)
+				require.ErrorIs(t, cause, context.Canceled)
+				assert.ErrorContains(t, cause, `lease syncpass-dev was taken by "`+holder+`"`)
+				assert.Equal(t, 10*time.Second, after, "at the next renewal")
+				assert.False(t, l.Valid())
+				release(t, l)
+				assert.Equal(t, holder, *s.object.Spec.HolderIdentity)
+			})
 		})
-		after, cause := lostAfter(held)
-		require.ErrorIs(t, cause, ErrLost)
-		require.ErrorIs(t, cause, context.Canceled)
-		assert.ErrorContains(t, cause, `lease syncpass-dev was taken by "two"`)
-		assert.Equal(t, 10*time.Second, after, "at the next renewal")
-		assert.False(t, l.Valid())
-		release(t, l)
-		assert.Equal(t, "two", *s.object.Spec.HolderIdentity)
-	})
+	}
 }
 
 func TestALeaseTakenByAPassOfTheSameIdentityIsLostToo(t *testing.T) {
@@ -254,26 +262,28 @@ func TestAPassThatStoodStillFindsItsLeaseInvalidBeforeAnythingElse(t *testing.T)
 	})
 }
 
-func TestReleaseStopsARenewalUnderWay(t *testing.T) {
+func TestReleaseStopsARenewalUnderWayAndWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
 		l := acquire(t, s, "one")
 		l.Keep(context.Background(), nil)
-		stuck := false
+		begun, ended := false, false
 		hook := func(ctx context.Context, _ string) error {
-			s.set(func() { s.before, stuck = nil, true })
+			s.set(func() { s.before, begun = nil, true })
 			<-ctx.Done()
+			time.Sleep(time.Second) // Ending takes its time.
+			s.set(func() { ended = true })
 			return ctx.Err()
 		}
 		s.set(func() { s.before = hook })
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
-		require.True(t, stuck)
+		require.True(t, begun)
 		start := time.Now()
 		release(t, l)
-		assert.Zero(t, time.Since(start))
+		assert.True(t, ended, "nothing outlives the pass")
+		assert.Equal(t, time.Second, time.Since(start))
 		assert.Empty(t, *s.object.Spec.HolderIdentity)
-		// synctest fails the test if a goroutine is left.
 	})
 }
 

@@ -15,6 +15,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
+
+	"github.com/syncpass/syncpass/pass/access"
 )
 
 const (
@@ -22,7 +24,8 @@ const (
 	pageSize = 500
 	// maxPages bounds a server that never ends a list: two million objects of a kind are past what etcd holds.
 	maxPages = 4000
-	// maxRestarts bounds how often a list is begun anew because its snapshot expired between two pages.
+	// maxRestarts bounds how often a list is begun anew because its snapshot expired between two pages, or because its
+	// pages were too large.
 	maxRestarts = 3
 )
 
@@ -38,25 +41,37 @@ var errNotAList = errors.New("the answer is no complete list of the kind")
 
 // listAll lists a kind at the most recent version, page by page, in one namespace or (namespace empty) in all. A list
 // whose snapshot expires between two pages (410) is begun anew: the token that comes with a 410 would continue with the
-// tail of a newer state (https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses).
+// tail of a newer state (https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses). So is one of
+// objects so large that a page of them is more than one answer may hold, with smaller pages.
 func listAll(ctx context.Context, client rest.Interface, resource schema.GroupVersionResource, kind, namespace string) (list, error) {
+	size := pageSize
 	for restart := 0; ; restart++ {
-		found, err := listOnce(ctx, client, resource, kind, namespace)
-		if !apierrors.IsResourceExpired(err) || restart == maxRestarts {
+		found, err := listOnce(ctx, client, resource, kind, namespace, size)
+		switch {
+		case restart == maxRestarts:
+			return found, err
+		case apierrors.IsResourceExpired(err):
+		case errors.Is(err, access.ErrBodyTooLarge):
+			size = max(size/10, 1)
+		default:
 			return found, err
 		}
 	}
 }
 
-func listOnce(ctx context.Context, client rest.Interface, resource schema.GroupVersionResource, kind, namespace string) (list, error) {
+func listOnce(ctx context.Context, client rest.Interface, resource schema.GroupVersionResource, kind, namespace string, size int) (list, error) {
 	found := list{malformed: map[types.NamespacedName]string{}}
 	seen := map[types.NamespacedName]bool{}
 	token := ""
 	for range maxPages {
-		body, err := client.Get().AbsPath(path(resource, namespace)).
+		answer := client.Get().AbsPath(path(resource, namespace)).
 			SetHeader("Accept", "application/json").
-			Param("limit", strconv.Itoa(pageSize)).Param("continue", token).
-			Do(ctx).Raw()
+			Param("limit", strconv.Itoa(size)).Param("continue", token).
+			Do(ctx)
+		if err := answer.Error(); err != nil { // with the server's own words, which Raw leaves out
+			return list{}, err
+		}
+		body, err := answer.Raw()
 		if err != nil {
 			return list{}, err
 		}
@@ -77,7 +92,7 @@ func listOnce(ctx context.Context, client rest.Interface, resource schema.GroupV
 		}
 		token = page.Metadata.Continue
 	}
-	return list{}, fmt.Errorf("%w: it goes on after %d pages of %d objects", errNotAList, maxPages, pageSize)
+	return list{}, fmt.Errorf("%w: it goes on after %d pages of %d objects", errNotAList, maxPages, size)
 }
 
 // path is a collection's URL path.

@@ -128,7 +128,8 @@ func readKind(ctx context.Context, r Request, k *plan.KindSnapshot, resources Re
 // answered at all.
 func failed(k *plan.KindSnapshot, side record.Side, err error) error {
 	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) && !errors.Is(err, errNotAList) || apierrors.IsUnauthorized(err) {
+	answered := errors.As(err, &answer) || errors.Is(err, errNotAList) || errors.Is(err, access.ErrBodyTooLarge)
+	if !answered || apierrors.IsUnauthorized(err) {
 		return &UnreachableError{Side: side, Err: err}
 	}
 	k.Host, k.Tenant = nil, nil

@@ -74,7 +74,9 @@ func (s *server) storeOf(t *testing.T, name, tenant string) *Store {
 }
 
 func (s *server) events(t *testing.T) corev1client.EventsGetter {
-	client, err := corev1client.NewForConfig(s.config())
+	config := s.config()
+	config.ContentType = "application/json" // the default is protobuf
+	client, err := corev1client.NewForConfig(config)
 	require.NoError(t, err)
 	return client
 }

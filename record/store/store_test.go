@@ -233,6 +233,16 @@ func TestADeletedSyncDecisionSupersedes(t *testing.T) {
 	require.ErrorIs(t, err, ErrSuperseded)
 }
 
+func TestASyncDecisionRestoredFromABackupSupersedes(t *testing.T) {
+	srv := newServer(t)
+	s := srv.store(t, "dev")
+	l := load(t, s)
+	require.NoError(t, s.Reserve(t.Context(), l, Reservation{PassID: "p1", History: l.History}))
+	srv.edit("syncdecisions/dev", func(o *unstructured.Unstructured) { o.SetUID("another, with the same status") })
+	_, err := s.Record(t.Context(), l, result("p1", l, l.History))
+	require.ErrorIs(t, err, ErrSuperseded)
+}
+
 func TestMetadataMayChangeUnderAPass(t *testing.T) {
 	srv := newServer(t)
 	s := srv.store(t, "dev")
