@@ -36,6 +36,14 @@ type Options struct {
 	// RetireKinds deletes the mirrors of kinds that left the policy.
 	RetireKinds bool
 
+	// WorkloadServiceAccount is the host ServiceAccount that mirrored Pods run under. Empty: default.
+	WorkloadServiceAccount string
+	// TenantAPIEndpoint is where Pods reach the tenant's API server: host:port or a URL. Empty: the TenantCluster's
+	// status.endpoint, else the server of the tenant's kubeconfig.
+	TenantAPIEndpoint string
+	// TenantDNS is the address of the tenant's DNS server. Empty: Pods use the host's.
+	TenantDNS string
+
 	// UserAgent names this program to the tenant's API server.
 	UserAgent string
 	// Identity names this process in the Lease and in Events.

@@ -19,8 +19,8 @@ func (e *InvalidError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// outcomeOf is how a pass ends that err ended; the one place that says so.
-func outcomeOf(err error) record.Outcome {
+// OutcomeOf is how a pass ends that err ended, and the one place that says so.
+func OutcomeOf(err error) record.Outcome {
 	var invalid *InvalidError
 	var config *access.ConfigError
 	var policyFaults *policy.InvalidError
@@ -42,7 +42,7 @@ func outcomeOf(err error) record.Outcome {
 func outcome(stopped error, guarded bool, counts record.Counts) record.Outcome {
 	switch {
 	case stopped != nil:
-		return outcomeOf(stopped)
+		return OutcomeOf(stopped)
 	case guarded:
 		return record.Guarded
 	case counts.Error > 0:

@@ -78,19 +78,23 @@ func (r *recording) conclude(results []apply.Result) {
 // baseline is what both sides look like after a write; nil after a delete.
 func (r *recording) baseline(result *apply.Result) *record.Baseline {
 	step := result.Step
-	if result.Written == nil || step.Source == nil {
+	tenant, host := step.Source, step.Have
+	if step.Side == record.Tenant {
+		tenant, host = step.Have, step.Source
+	}
+	if written := result.Written[record.Tenant]; written != nil {
+		tenant = written
+	}
+	if written := result.Written[record.Host]; written != nil {
+		host = written
+	}
+	if step.Action == record.Delete || tenant == nil || host == nil {
 		return nil
 	}
 	kind := kinds.For(schema.GroupKind{Group: step.Key.Group, Kind: step.Key.Kind})
-	if step.Side == record.Tenant {
-		return &record.Baseline{
-			Tenant: plan.Version(r.hasher, kind, record.Tenant, result.Written),
-			Host:   plan.Version(r.hasher, kind, record.Host, step.Source),
-		}
-	}
 	return &record.Baseline{
-		Tenant: plan.Version(r.hasher, kind, record.Tenant, step.Source),
-		Host:   plan.Version(r.hasher, kind, record.Host, result.Written),
+		Tenant: plan.Version(r.hasher, kind, record.Tenant, tenant),
+		Host:   plan.Version(r.hasher, kind, record.Host, host),
 	}
 }
 

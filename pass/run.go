@@ -84,7 +84,10 @@ func (r *run) load(ctx context.Context) (err error) {
 	}
 	schedule := r.target.policy.Schedule()
 	r.result.Schedule = &schedule
-	r.tenant, err = connectTenant(ctx, r.Options)
+	if r.tenant, err = connectTenant(ctx, r.Options); err != nil {
+		return err
+	}
+	r.target.mapping.Workloads, err = workloads(r.Options, r.target.cluster, r.tenant.Server())
 	return err
 }
 
@@ -138,6 +141,7 @@ func (r *run) pass(ctx context.Context) error {
 	writer := &apply.Writer{
 		Clients:   map[record.Side]dynamic.Interface{record.Host: r.Host.Dynamic(), record.Tenant: r.tenant.Dynamic()},
 		Resources: resources, Concurrency: r.Concurrency, Fence: r.fence,
+		Host: r.Host.Core(), Tenant: r.tenant.Core(), TenantCA: r.tenant.CA(),
 	}
 	planned := r.plan(ctx, taken, writer)
 	r.result.PlanID = planned.GuardID
@@ -210,8 +214,8 @@ func (r *run) retired() []schema.GroupKind {
 	return gone
 }
 
-// plan computes the plan, a second time where a dry run on the host has to tell what its defaults make of a mirror.
-func (r *run) plan(ctx context.Context, taken plan.Snapshot, writer *apply.Writer) *plan.Plan {
+// input is what a plan is computed from.
+func (r *run) input(taken plan.Snapshot) plan.Input {
 	input := plan.Input{
 		ConflictPolicy: r.target.policy.Spec.ConflictPolicy,
 		Recording:      r.recording != nil,
@@ -226,6 +230,12 @@ func (r *run) plan(ctx context.Context, taken plan.Snapshot, writer *apply.Write
 			input.RecordedTenantUID = known.UID
 		}
 	}
+	return input
+}
+
+// plan computes the plan, a second time where a dry run on the host has to tell what its defaults make of a mirror.
+func (r *run) plan(ctx context.Context, taken plan.Snapshot, writer *apply.Writer) *plan.Plan {
+	input := r.input(taken)
 	planned := plan.Compute(input)
 	if len(planned.Undecided) > 0 {
 		input.Probes = writer.Probe(ctx, planned.Undecided)
@@ -321,7 +331,7 @@ func (r *run) countRequests() {
 // finish fills in how the pass ended, and says it in one line of the log.
 func (r *run) finish(err error) {
 	if err != nil {
-		r.result.Outcome = outcomeOf(err)
+		r.result.Outcome = OutcomeOf(err)
 		r.result.Err = err
 		r.result.Message = err.Error()
 	}

@@ -204,8 +204,14 @@ type SyncPolicyRef struct {
 	Name string `json:"name,omitempty"`
 }
 
-// TenantClusterStatus is not read by syncpass: what runs the tenant's control plane reports in it.
+// TenantClusterStatus is what the tenant's control plane reports about itself. syncpass reads the endpoint and keeps the
+// rest.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:pruning:PreserveUnknownFields
-type TenantClusterStatus struct{}
+type TenantClusterStatus struct {
+	// Endpoint is the address of the tenant's API server as its Pods reach it: host:port, or a URL.
+	//
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+}

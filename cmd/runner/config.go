@@ -41,6 +41,10 @@ type config struct {
 	MaxDeletePercent int  `env:"SYNCPASS_MAX_DELETE_PERCENT,default=50" accepts:"a whole number from 0 to 100" doc:"guard: the share of the mirrors that one pass may delete, judged once 10 deletes or more are planned"`
 	RetireKinds      bool `env:"SYNCPASS_RETIRE_KINDS,default=false" accepts:"true or false" doc:"delete the mirrors of kinds that left the policy"`
 
+	WorkloadServiceAccount string `env:"SYNCPASS_WORKLOAD_SERVICE_ACCOUNT,default=default" accepts:"the name of a ServiceAccount" doc:"host ServiceAccount that mirrored Pods run under; give it no rights"`
+	TenantAPIEndpoint      string `env:"SYNCPASS_TENANT_API_ENDPOINT" shown:"the TenantCluster's status.endpoint, else the kubeconfig's server" accepts:"host:port or a URL" doc:"where mirrored Pods reach the tenant's API server"`
+	TenantDNS              string `env:"SYNCPASS_TENANT_DNS" accepts:"an IP address" doc:"DNS server of the tenant, for mirrored Pods with dnsPolicy ClusterFirst; without it they use the host's"`
+
 	LogLevel    slog.Level `env:"SYNCPASS_LOG_LEVEL,default=info" accepts:"debug, info, warn or error" doc:"least severe log line to print"`
 	LogFormat   string     `env:"SYNCPASS_LOG_FORMAT" shown:"text on a tty, json elsewhere" accepts:"text or json" doc:"form of the log"`
 	MetricsAddr string     `env:"SYNCPASS_METRICS_ADDR,default=:9090" accepts:"an address such as :9090" doc:"schedule only: where /healthz and /readyz are served"`
@@ -120,6 +124,9 @@ func (c config) faults(env environment, faulty map[string]bool) []error {
 	check(c.ShardIndex >= 0, "is below 0", "JOB_COMPLETION_INDEX")
 	check(c.ShardIndex < max(c.Shards, 1), fmt.Sprintf("there is no such part of %d: set SYNCPASS_SHARDS to the Job's completions", c.Shards), "JOB_COMPLETION_INDEX", "SYNCPASS_SHARDS")
 	check(c.MaxDeletePercent >= 0 && c.MaxDeletePercent <= 100, "is not between 0 and 100", "SYNCPASS_MAX_DELETE_PERCENT")
+
+	checkName("SYNCPASS_WORKLOAD_SERVICE_ACCOUNT", validation.IsDNS1123Subdomain(c.WorkloadServiceAccount))
+	check(c.TenantDNS == "" || net.ParseIP(c.TenantDNS) != nil, "is no IP address", "SYNCPASS_TENANT_DNS")
 
 	// Below debug, client-go would print request and response bodies, and with them Secrets.
 	levels := []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}

@@ -70,8 +70,13 @@ func printDocument(w io.Writer, format outputFormat, dryRun bool, results []pass
 	for i, r := range results {
 		d.Passes[i] = withoutNulls(r)
 	}
+	return printStructured(w, format, d)
+}
+
+// printStructured writes a document as YAML or JSON.
+func printStructured(w io.Writer, format outputFormat, document any) error {
 	if format == "yaml" {
-		text, err := yaml.Marshal(d)
+		text, err := yaml.Marshal(document)
 		if err != nil {
 			return fmt.Errorf("printing the results as YAML: %w", err)
 		}
@@ -81,7 +86,7 @@ func printDocument(w io.Writer, format outputFormat, dryRun bool, results []pass
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(d)
+	return encoder.Encode(document)
 }
 
 // withoutNulls replaces the lists that are nil by empty ones: a script can loop over them without looking.

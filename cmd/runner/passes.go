@@ -113,6 +113,9 @@ func (s *session) options(tenant types.NamespacedName) (pass.Options, error) {
 		Concurrency:            c.Concurrency,
 		MaxDeletePercent:       c.MaxDeletePercent,
 		RetireKinds:            c.RetireKinds,
+		WorkloadServiceAccount: c.WorkloadServiceAccount,
+		TenantAPIEndpoint:      c.TenantAPIEndpoint,
+		TenantDNS:              c.TenantDNS,
 		UserAgent:              s.userAgent,
 		Identity:               s.identity,
 	}, err

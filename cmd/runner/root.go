@@ -27,7 +27,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
-	root.AddCommand(a.passCommand(), a.planCommand(), a.scheduleCommand(), a.versionCommand())
+	root.AddCommand(a.passCommand(), a.planCommand(), a.scheduleCommand(), a.explainCommand(), a.versionCommand())
 	return root
 }
 

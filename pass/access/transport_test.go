@@ -136,17 +136,21 @@ func TestAnAnswerIsReadUpToABoundAndNoFurther(t *testing.T) {
 			}
 		}
 	}
-	for name, handler := range map[string]http.HandlerFunc{
-		"a body without end":   func(w http.ResponseWriter, r *http.Request) { endless(w, r, http.StatusOK) },
-		"an error without end": func(w http.ResponseWriter, r *http.Request) { endless(w, r, http.StatusForbidden) },
-		"a body announced as too long": func(w http.ResponseWriter, _ *http.Request) {
+	for name, tt := range map[string]struct {
+		handler http.HandlerFunc
+		want    string
+	}{
+		"a body without end":   {func(w http.ResponseWriter, r *http.Request) { endless(w, r, http.StatusOK) }, "more than 67108864 bytes"},
+		"an error without end": {func(w http.ResponseWriter, r *http.Request) { endless(w, r, http.StatusForbidden) }, "more than 1048576 bytes"},
+		"a body announced as too long": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "99999999999")
-			w.WriteHeader(200)
-		},
+			w.WriteHeader(http.StatusOK)
+		}, "99999999999 bytes announced, at most 67108864 are read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := getApp(tenantOf(t, serve(t, handler), time.Minute))
+			err := getApp(tenantOf(t, serve(t, tt.handler), time.Minute))
 			require.ErrorIs(t, err, ErrBodyTooLarge)
+			assert.ErrorContains(t, err, tt.want)
 			assert.False(t, Unreachable(err))
 		})
 	}

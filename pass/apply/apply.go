@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/syncpass/syncpass/pass/kinds"
 	"github.com/syncpass/syncpass/pass/plan"
@@ -31,6 +32,11 @@ type Writer struct {
 	// Clients and Resources lead to each side's objects.
 	Clients   map[record.Side]dynamic.Interface
 	Resources map[record.Side]map[schema.GroupVersionKind]schema.GroupVersionResource
+	// Host and Tenant lead to the Secrets with Pods' tokens and to where those come from; TenantCA is the CA that the
+	// tokens' Pods trust the tenant's API server by. They are needed for Pods only.
+	Host     corev1client.SecretsGetter
+	Tenant   corev1client.ServiceAccountsGetter
+	TenantCA []byte
 	// Concurrency is how many writes may be in flight.
 	Concurrency int
 	// Fence is asked before each write; its error stops all that follow. A write already sent is let finish.
@@ -46,8 +52,8 @@ type Result struct {
 	Step *plan.Step
 	// Decision is the step's, or the Skip that it came to.
 	Decision record.Decision
-	// Written is the object as the API server returned it; nil for a delete and where nothing was written.
-	Written *unstructured.Unstructured
+	// Written are the objects as the API servers returned them, by side; none for a delete and where nothing was written.
+	Written map[record.Side]*unstructured.Unstructured
 	// Applied says that the write is known to have landed. Unknown says that nobody can tell: no answer came back.
 	Applied, Unknown bool
 }
@@ -81,6 +87,9 @@ func (w *Writer) Execute(ctx context.Context, steps []plan.Step) ([]Result, erro
 					once.Do(func() { stopped = err })
 					results[i].Decision = skipped(steps[i].Decision, record.NotAttempted, "not attempted: "+err.Error()+"; the next pass does it", nil)
 					return nil
+				}
+				if steps[i].Complete != nil {
+					steps[i].Want = steps[i].Complete(addresses(results, steps[i].Awaits))
 				}
 				w.execute(ctx, &results[i])
 				if w.Done != nil {
@@ -119,24 +128,18 @@ func (w *Writer) mayWrite(ctx context.Context) error {
 // that its outcome is known and recorded. The client's own timeout bounds it.
 func (w *Writer) execute(ctx context.Context, result *Result) {
 	ctx = context.WithoutCancel(ctx)
-	step := result.Step
 	defer func() {
 		// One bad object must not stop the others.
 		if cause := recover(); cause != nil {
 			result.Written, result.Applied, result.Unknown = nil, false, true
-			result.Decision = skipped(step.Decision, record.Rejected, "carrying it out failed; the next pass finds out whether it landed", fmt.Errorf("panic: %v", cause))
+			result.Decision = skipped(result.Step.Decision, record.Rejected, "carrying it out failed; the next pass finds out whether it landed", fmt.Errorf("panic: %v", cause))
 		}
 	}()
-	var err error
-	switch {
-	case step.Action == record.Create:
-		result.Written, err = w.create(ctx, step)
-	case step.Action == record.Update && step.Replace:
-		result.Written, err = w.replace(ctx, step)
-	case step.Action == record.Update:
-		result.Written, err = w.resource(step.Side, step).Update(ctx, step.Want, metav1.UpdateOptions{FieldManager: kinds.FieldManager})
-	case step.Action == record.Delete:
-		err = w.delete(ctx, step)
+	err := w.first(ctx, result)
+	for _, write := range result.Step.Then {
+		if err == nil {
+			err = w.then(ctx, result, write)
+		}
 	}
 	if err == nil {
 		result.Applied = true
@@ -144,12 +147,70 @@ func (w *Writer) execute(ctx context.Context, result *Result) {
 		return
 	}
 	result.Written = nil
-	result.Decision, result.Unknown = judge(step, err)
+	result.Decision, result.Unknown = judge(result.Step, err)
 	if noAnswer(err) {
 		w.silent.Add(1)
 	} else {
 		w.silent.Store(0)
 	}
+}
+
+// first makes the write that a step is named after.
+func (w *Writer) first(ctx context.Context, result *Result) error {
+	step := result.Step
+	var written *unstructured.Unstructured
+	var err error
+	switch {
+	case step.Action == record.Create:
+		if err = w.provideTokens(ctx, step); err == nil {
+			written, err = w.create(ctx, step)
+		}
+	case step.Action == record.Update && step.Replace:
+		written, err = w.replace(ctx, step)
+	case step.Action == record.Update:
+		written, err = w.resource(step.Side, step).Update(ctx, step.Want, updated, subresources(step.Subresource)...)
+	default:
+		err = w.delete(ctx, step)
+	}
+	if written != nil {
+		result.Written = map[record.Side]*unstructured.Unstructured{step.Side: written}
+	}
+	return err
+}
+
+// then makes a further write of a step, over what the writes before it left.
+func (w *Writer) then(ctx context.Context, result *Result, write plan.Write) error {
+	object := write.Object
+	if before := result.Written[write.Side]; before != nil {
+		object = object.DeepCopy()
+		object.SetResourceVersion(before.GetResourceVersion())
+	}
+	written, err := w.resource(write.Side, result.Step).Update(ctx, object, updated, subresources(write.Subresource)...)
+	if err != nil {
+		return err
+	}
+	result.Written[write.Side] = written
+	return nil
+}
+
+var updated = metav1.UpdateOptions{FieldManager: kinds.FieldManager}
+
+func subresources(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
+}
+
+// addresses are the cluster IPs of Services that this plan has made, by name.
+func addresses(results []Result, awaited []record.Key) map[string]string {
+	found := map[string]string{}
+	for i := range results {
+		if service := results[i].Written[record.Host]; service != nil && slices.Contains(awaited, results[i].Step.Key) {
+			found[results[i].Step.TenantName] = kinds.ClusterIP(service)
+		}
+	}
+	return found
 }
 
 func (w *Writer) create(ctx context.Context, step *plan.Step) (*unstructured.Unstructured, error) {
@@ -172,10 +233,10 @@ func (w *Writer) replace(ctx context.Context, step *plan.Step) (*unstructured.Un
 	return w.create(ctx, step)
 }
 
-// delete removes a mirror, after the tenant has confirmed that the object is gone: a list may be old, a GET of one
-// object at the most recent version is not.
+// delete removes an object, after the other side has confirmed that its counterpart is gone: a list may be old, a GET of
+// one object at the most recent version is not.
 func (w *Writer) delete(ctx context.Context, step *plan.Step) error {
-	if step.Reason == record.TenantDeleted {
+	if step.Reason == record.TenantDeleted || step.Side == record.Tenant {
 		if err := w.confirmGone(ctx, step); err != nil {
 			return err
 		}
@@ -186,9 +247,10 @@ func (w *Writer) delete(ctx context.Context, step *plan.Step) error {
 func (w *Writer) remove(ctx context.Context, step *plan.Step) error {
 	uid, version := step.Have.GetUID(), step.Have.GetResourceVersion()
 	background := metav1.DeletePropagationBackground
-	return w.resource(record.Host, step).Delete(ctx, step.Have.GetName(), metav1.DeleteOptions{
-		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
-		PropagationPolicy: &background,
+	return w.resource(step.Side, step).Delete(ctx, step.Have.GetName(), metav1.DeleteOptions{
+		Preconditions:      &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+		PropagationPolicy:  &background,
+		GracePeriodSeconds: step.GraceSeconds,
 	})
 }
 

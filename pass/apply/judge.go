@@ -17,28 +17,37 @@ import (
 	"github.com/syncpass/syncpass/record"
 )
 
-// errStillThere says that the tenant has the object after all.
-var errStillThere = errors.New("the tenant object is there after all")
+// errStillThere says that the other side has the object after all.
+var errStillThere = errors.New("the other side has the object after all")
 
-// unconfirmedError is the tenant's refusal to say whether an object is gone.
-type unconfirmedError struct{ err error }
+// unconfirmedError is a side's refusal to say whether an object is gone.
+type unconfirmedError struct {
+	side record.Side
+	err  error
+}
 
 func (e *unconfirmedError) Error() string {
-	return "asking the tenant whether the object is gone: " + e.err.Error()
+	return fmt.Sprintf("asking the %s whether the object is gone: %v", e.side, e.err)
 }
 
 func (e *unconfirmedError) Unwrap() error { return e.err }
 
-// confirmGone asks the tenant once more. Only a NotFound, an object that is itself being deleted, or one that does not
-// cross any more lets its mirror go.
+// confirmGone asks the other side once more. For a mirror to go, the tenant object must be gone, being deleted, or of
+// those that do not cross; for a tenant object to go, its mirror must be gone.
 func (w *Writer) confirmGone(ctx context.Context, step *plan.Step) error {
-	object, err := w.resource(record.Tenant, step).Get(ctx, step.TenantName, metav1.GetOptions{})
+	side, name := record.Tenant, step.TenantName
+	if step.Side == record.Tenant {
+		side, name = record.Host, step.HostName
+	}
+	object, err := w.resource(side, step).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
 		// A 404 that is no Status comes from something that does not serve the kind, and says nothing about the object.
 		return nil
 	case err != nil:
-		return &unconfirmedError{err}
+		return &unconfirmedError{side, err}
+	case side == record.Host:
+		return errStillThere
 	case object.GetDeletionTimestamp() != nil:
 		return nil
 	}
@@ -64,9 +73,9 @@ func judge(step *plan.Step, err error) (record.Decision, bool) {
 	var unconfirmed *unconfirmedError
 	switch {
 	case errors.As(err, &unconfirmed):
-		return skipped(d, record.Rejected, "the tenant does not say whether the object is gone, so its mirror stays; the next pass asks again", err), false
+		return skipped(d, record.Rejected, "the other side does not say whether its counterpart is gone, so nothing is deleted; the next pass asks again", err), false
 	case errors.Is(err, errStillThere):
-		return skipped(d, record.Raced, "the tenant object is there again, so its mirror stays; the next pass looks again", nil), false
+		return skipped(d, record.Raced, "its counterpart is there again, so nothing is deleted; the next pass looks again", nil), false
 	case apierrors.IsAlreadyExists(err) && step.Replace:
 		return skipped(d, record.Terminating, "the old mirror is still being deleted on the host; the new one is made once it is gone", nil), false
 	case apierrors.IsAlreadyExists(err):

@@ -78,7 +78,7 @@ func TestWhatAFailedWriteComesTo(t *testing.T) {
 			b.host.before = test.server
 			result := b.run(t, s)[0]
 			require.False(t, result.Applied)
-			require.Nil(t, result.Written)
+			require.Empty(t, result.Written)
 			require.Equal(t, record.Skip, result.Decision.Action)
 			require.Equal(t, test.want, result.Decision.Reason, result.Decision.Error)
 			require.Equal(t, test.failed, result.Decision.Error != "")

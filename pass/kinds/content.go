@@ -27,6 +27,9 @@ const (
 func ContentOf(kind Kind, side record.Side, object *unstructured.Unstructured) Content {
 	content := bare(object)
 	kind.Disown(side, content)
+	if StatusCounts(kind) && !isEmpty(object.Object["status"]) {
+		content["status"] = runtime.DeepCopyJSONValue(object.Object["status"])
+	}
 	metadata := Content{}
 	setStrings(metadata, "labels", crossingLabels(side, object.GetLabels()))
 	setStrings(metadata, "annotations", crossingAnnotations(object.GetAnnotations()))
@@ -46,15 +49,12 @@ func (m Mapping) Project(kind Kind, tenant, host *unstructured.Unstructured, kee
 	content := bare(tenant)
 	kind.Disown(record.Tenant, content)
 	mirror := &unstructured.Unstructured{Object: Content{}}
-	var hostContent Content
 	if host == nil {
 		mirror.SetNamespace(m.HostNamespace)
 		mirror.SetName(m.MirrorName(kind, tenant.GetNamespace(), tenant.GetName()))
 	} else {
-		hostContent = bare(host)
 		takeMetadata(mirror, host)
 	}
-	kind.Project(m, tenant.GetNamespace(), content, hostContent)
 	maps.Copy(mirror.Object, content)
 	mirror.SetGroupVersionKind(tenant.GroupVersionKind())
 
@@ -71,6 +71,7 @@ func (m Mapping) Project(kind Kind, tenant, host *unstructured.Unstructured, kee
 	mirror.SetLabels(labels)
 	mirror.SetAnnotations(annotations)
 	m.stamp(mirror, kind.Name(), tenant)
+	kind.Project(m, tenant, host, mirror)
 	return mirror
 }
 
@@ -80,7 +81,6 @@ func (m Mapping) Reflect(kind Kind, host, tenant *unstructured.Unstructured) *un
 	kind.Disown(record.Host, content)
 	object := &unstructured.Unstructured{Object: Content{}}
 	takeMetadata(object, tenant)
-	kind.Reflect(m, tenant.GetNamespace(), content, bare(tenant))
 	maps.Copy(object.Object, content)
 	object.SetGroupVersionKind(tenant.GroupVersionKind())
 
@@ -92,6 +92,7 @@ func (m Mapping) Reflect(kind Kind, host, tenant *unstructured.Unstructured) *un
 	annotations := crossingAnnotations(host.GetAnnotations())
 	carryOver(annotations, tenant.GetAnnotations(), ownAnnotation)
 	object.SetAnnotations(annotations)
+	kind.Reflect(m, host, tenant, object)
 	return object
 }
 

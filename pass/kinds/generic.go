@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/syncpass/syncpass/record"
@@ -59,10 +60,12 @@ func (g Generic) Crosses(o Object) bool {
 }
 
 // Project leaves the content as it is.
-func (g Generic) Project(Mapping, string, Content, Content) {}
+func (g Generic) Project(Mapping, *unstructured.Unstructured, *unstructured.Unstructured, *unstructured.Unstructured) {
+}
 
 // Reflect leaves the content as it is.
-func (g Generic) Reflect(Mapping, string, Content, Content) {}
+func (g Generic) Reflect(Mapping, *unstructured.Unstructured, *unstructured.Unstructured, *unstructured.Unstructured) {
+}
 
 // Disown removes nothing.
 func (g Generic) Disown(record.Side, Content) {}

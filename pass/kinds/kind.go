@@ -23,12 +23,12 @@ type Kind interface {
 	// Crosses says whether an object of this kind may cross at all; system objects and credentials of one side's own
 	// control plane may not.
 	Crosses(object Object) bool
-	// Project changes a copy of the tenant's content into what the host is to have. host is the mirror's content as it
-	// stands, nil for a create; what the host owns is taken from it.
-	Project(m Mapping, namespace string, content, host Content)
-	// Reflect changes a copy of the host's content into what the tenant is to have; what the tenant owns is taken from
-	// tenant, its content as it stands.
-	Reflect(m Mapping, namespace string, content, tenant Content)
+	// Project completes a mirror that already has the tenant's content, without what the tenant owns, and the mirror's
+	// metadata. host is the mirror as it stands, nil for a create; what the host owns is taken from it.
+	Project(m Mapping, tenant, host, mirror *unstructured.Unstructured)
+	// Reflect completes a tenant object that already has the host's content, without what the host owns, and the tenant
+	// object's metadata. What the tenant owns is taken from tenant, the object as it stands.
+	Reflect(m Mapping, host, tenant, object *unstructured.Unstructured)
 	// Disown removes from one side's content what is that side's own (allocated or written by its control plane), so
 	// that it is neither compared nor carried.
 	Disown(side record.Side, content Content)
@@ -43,12 +43,16 @@ type Object struct {
 	Namespace, Name string
 	// Type is a Secret's type.
 	Type string
+	// Labels and Annotations, by which controllers mark what they make themselves.
+	Labels, Annotations map[string]string
 }
 
 // Crosses asks a kind whether an object of it crosses.
 func Crosses(kind Kind, object *unstructured.Unstructured) bool {
 	typeOf, _, _ := unstructured.NestedString(object.Object, "type") // only Secrets have one, and it is a string
-	return kind.Crosses(Object{Namespace: object.GetNamespace(), Name: object.GetName(), Type: typeOf})
+	return kind.Crosses(Object{
+		Namespace: object.GetNamespace(), Name: object.GetName(), Type: typeOf, Labels: object.GetLabels(), Annotations: object.GetAnnotations(),
+	})
 }
 
 // Weight orders kinds: what others refer to comes first.
@@ -76,6 +80,24 @@ func For(gk schema.GroupKind) Kind {
 		return secret{generic}
 	case schema.GroupKind{Kind: "Service"}:
 		return service{generic}
+	case schema.GroupKind{Kind: "Pod"}:
+		return pod{generic}
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		return persistentVolumeClaim{generic}
+	case schema.GroupKind{Kind: "ServiceAccount"}:
+		return serviceAccount{generic}
+	case schema.GroupKind{Kind: "Endpoints"}:
+		return endpoints{generic}
+	case schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
+		return endpointSlice{generic}
+	case schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}:
+		return ingress{generic}
+	case schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:
+		return networkPolicy{generic}
+	case schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}:
+		return podDisruptionBudget{generic}
+	case schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:
+		return horizontalPodAutoscaler{generic}
 	}
 	return generic
 }

@@ -36,6 +36,8 @@ type Mapping struct {
 	// Owner is the reference to the TenantCluster that every mirror carries, so that host controllers cannot adopt a
 	// mirror, kubectl drain accepts it, and deleting the TenantCluster cleans up.
 	Owner metav1.OwnerReference
+	// Workloads are what Pods find around them.
+	Workloads Workloads
 }
 
 // Owned tells whose a host object is.

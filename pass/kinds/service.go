@@ -2,8 +2,11 @@ package kinds
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/syncpass/syncpass/record"
 )
@@ -22,27 +25,58 @@ func (s service) Crosses(o Object) bool {
 }
 
 // Project renames the selector's keys like labels, adds the marks to it, and takes from the mirror what the host has
-// allocated. A Service without a selector stays without one.
-func (s service) Project(m Mapping, namespace string, content, host Content) {
-	spec := child(content, "spec")
+// allocated. A Service without a selector stays without one. A node port that was asked for, and not just allocated, is
+// asked of the host too when the mirror is made.
+func (s service) Project(m Mapping, tenant, host, mirror *unstructured.Unstructured) {
+	spec := child(mirror.Object, "spec")
 	if selector := child(spec, "selector"); len(selector) > 0 {
 		selector = renameKeys(selector, aliasLabel)
 		selector[LabelTenant] = labelValue(m.Tenant)
-		selector[LabelVirtualNamespace] = labelValue(namespace)
+		selector[LabelVirtualNamespace] = labelValue(tenant.GetNamespace())
 		spec["selector"] = selector
 	}
-	adoptAllocated(spec, child(host, "spec"))
+	if host == nil {
+		takeNodePorts(spec, askedPorts(tenant))
+	} else {
+		adoptAllocated(spec, child(host.Object, "spec"))
+	}
+	hosts := host != nil && child(host.Object, "spec")["ipFamilyPolicy"] == requireDualStack
+	if spec["ipFamilyPolicy"] == requireDualStack && !hosts {
+		spec["ipFamilyPolicy"] = preferDualStack
+	}
 }
 
+// A Service that requires two address families is refused by a host that has one; one that prefers them gets what the
+// host has, and on a host with two the same.
+const (
+	requireDualStack = "RequireDualStack"
+	preferDualStack  = "PreferDualStack"
+)
+
 // Reflect is Project's way back.
-func (s service) Reflect(_ Mapping, _ string, content, tenant Content) {
-	spec := child(content, "spec")
+func (s service) Reflect(_ Mapping, _, tenant, object *unstructured.Unstructured) {
+	spec, own := child(object.Object, "spec"), child(tenant.Object, "spec")
 	if selector := child(spec, "selector"); len(selector) > 0 {
 		delete(selector, LabelTenant)
 		delete(selector, LabelVirtualNamespace)
 		spec["selector"] = renameKeys(selector, unaliasLabel)
 	}
-	adoptAllocated(spec, child(tenant, "spec"))
+	if spec["ipFamilyPolicy"] == preferDualStack && own["ipFamilyPolicy"] == requireDualStack {
+		spec["ipFamilyPolicy"] = requireDualStack
+	}
+	adoptAllocated(spec, own)
+}
+
+// ReflectStatus reports the addresses of the load balancer, and none for a Service that is not of that type.
+func (s service) ReflectStatus(_ Mapping, host, tenant *unstructured.Unstructured) Content {
+	if !balanced(tenant) || !balanced(host) {
+		return reflectLoadBalancer(nil, tenant)
+	}
+	return reflectLoadBalancer(child(child(host.Object, "status"), "loadBalancer"), tenant)
+}
+
+func balanced(object *unstructured.Unstructured) bool {
+	return child(object.Object, "spec")["type"] == "LoadBalancer"
 }
 
 // Disown removes what the side has allocated. The cluster IP `None` is no allocation: it makes a Service headless.
@@ -54,7 +88,7 @@ func (s service) Disown(_ record.Side, content Content) {
 	for _, field := range allocated {
 		delete(spec, field)
 	}
-	for _, port := range ports(spec) {
+	for _, port := range entries(spec["ports"]) {
 		delete(port, "nodePort")
 	}
 }
@@ -78,25 +112,52 @@ func adoptAllocated(spec, current Content) {
 	if spec == nil || spec["type"] == "ExternalName" || headless != (current["clusterIP"] == "None") {
 		return
 	}
+	checked := spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 	for _, field := range append([]string{"clusterIP"}, allocated...) {
-		if value, found := current[field]; found && (field != "healthCheckNodePort" || spec["externalTrafficPolicy"] == "Local") {
+		if value, found := current[field]; found && (field != "healthCheckNodePort" || checked) {
 			spec[field] = value
 		}
 	}
+	takeNodePorts(spec, entries(current["ports"]))
+}
+
+// takeNodePorts gives spec's ports the node ports of the same ports in from, where spec's type has any.
+func takeNodePorts(spec Content, from []Content) {
 	if spec["type"] != "NodePort" && spec["type"] != "LoadBalancer" {
 		return
 	}
 	nodePorts := map[string]any{}
-	for _, port := range ports(current) {
+	for _, port := range from {
 		if nodePort, found := port["nodePort"]; found {
 			nodePorts[portKey(port)] = nodePort
 		}
 	}
-	for _, port := range ports(spec) {
+	for _, port := range entries(spec["ports"]) {
 		if nodePort, found := nodePorts[portKey(port)]; found {
 			port["nodePort"] = nodePort
 		}
 	}
+}
+
+// askedPorts are the ports of a Service whose node port somebody wrote down. What an API server allocates is in nobody's
+// managedFields.
+func askedPorts(object *unstructured.Unstructured) []Content {
+	written := &fieldpath.Set{}
+	for _, entry := range object.GetManagedFields() {
+		set := &fieldpath.Set{}
+		if entry.FieldsV1 != nil && set.FromJSON(entry.FieldsV1.GetRawReader()) == nil {
+			written = written.Union(set)
+		}
+	}
+	var asked []Content
+	for _, port := range entries(child(object.Object, "spec")["ports"]) {
+		number, isNumber := port["port"].(int64)
+		protocol, isText := port["protocol"].(string)
+		if isNumber && isText && written.Has(fieldpath.MakePathOrDie("spec", "ports", fieldpath.KeyByFields("port", number, "protocol", protocol), "nodePort")) {
+			asked = append(asked, port)
+		}
+	}
+	return asked
 }
 
 // portKey tells the ports of one Service apart: the API wants names unique, and number and protocol together too.
@@ -104,15 +165,26 @@ func portKey(port Content) string {
 	return fmt.Sprintf("%q %v %q", port["name"], port["port"], port["protocol"])
 }
 
-// ports are the ports of a Service's spec, for changing in place.
-func ports(spec Content) []Content {
-	list, _, _ := unstructured.NestedFieldNoCopy(spec, "ports")
-	items, _ := list.([]any)
-	found := make([]Content, 0, len(items))
-	for _, item := range items {
-		if port, ok := item.(Content); ok {
-			found = append(found, port)
+// Yields is a kind with content that a host may have no room for, and that is better made without it than not at all.
+type Yields interface {
+	// Yield is a mirror whose create was refused, without what can be given up of the fields that the host's API server
+	// named in its refusal (spec.ports[0].nodePort), and what was given up; nil where nothing can be.
+	Yield(mirror *unstructured.Unstructured, refused []string) (*unstructured.Unstructured, string)
+}
+
+// Yield gives up node ports that are taken, or out of the host's range: the host allocates others.
+func (s service) Yield(mirror *unstructured.Unstructured, refused []string) (*unstructured.Unstructured, string) {
+	yielded := mirror.DeepCopy()
+	var given []string
+	for i, port := range entries(child(yielded.Object, "spec")["ports"]) {
+		nodePort, found := port["nodePort"]
+		if found && slices.Contains(refused, fmt.Sprintf("spec.ports[%d].nodePort", i)) {
+			delete(port, "nodePort")
+			given = append(given, fmt.Sprint(nodePort))
 		}
 	}
-	return found
+	if len(given) == 0 {
+		return nil, ""
+	}
+	return yielded, "the host does not give node port " + strings.Join(given, ", ") + "; it allocated another"
 }

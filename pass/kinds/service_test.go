@@ -70,7 +70,7 @@ func TestServicesCrossWithoutTheirAddresses(t *testing.T) {
 			for _, field := range allocated {
 				require.NotContains(t, spec, field)
 			}
-			for _, p := range ports(spec) {
+			for _, p := range entries(spec["ports"]) {
 				require.NotContains(t, p, "nodePort")
 			}
 
@@ -96,7 +96,7 @@ func TestASelectorCannotReachOtherTenants(t *testing.T) {
 		"alias.tenantplane.io/tenant": "victim", "alias.tenantplane.io/virtual-namespace": "victim", "app-kubernetes-io.tenantplane.io/managed-by": "x",
 	}, selector)
 
-	pod := object("v1", "Pod", Content{})
+	pod := object("v1", "Pod", Content{"spec": Content{}})
 	pod.SetLabels(map[string]string{LabelTenant: "victim", LabelVirtualNamespace: "victim", LabelManagedBy: "x"})
 	labels := mapping.Project(For(pod.GroupVersionKind().GroupKind()), pod, nil, KeepNone).GetLabels()
 	for key, value := range selector {
@@ -124,7 +124,7 @@ func TestServicePortsKeepTheirNodePorts(t *testing.T) {
 			}})
 			spec := child(mapping.Project(services, tenant, host, KeepNone).Object, "spec")
 			var got []any
-			for _, p := range ports(spec) {
+			for _, p := range entries(spec["ports"]) {
 				got = append(got, p["nodePort"])
 			}
 			require.Equal(t, test.want, got)

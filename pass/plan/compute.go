@@ -14,6 +14,7 @@ import (
 // Compute plans one pass. The same input gives the same plan, in whatever order the snapshot lists its objects.
 func Compute(in Input) *Plan {
 	c := &computation{Input: in, plan: &Plan{}}
+	c.surround()
 	for _, snapshot := range in.Snapshot.Kinds {
 		c.decideKind(snapshot)
 	}
@@ -35,13 +36,16 @@ type computation struct {
 	mirrors int
 	// emptied are the kinds that the tenant lists nothing of while the host has many mirrors.
 	emptied map[schema.GroupKind]bool
+	// services are the tenant's Services by namespace, sorted by name; awaited those of them that this plan creates.
+	services map[string][]kinds.ServiceAddress
+	awaited  map[string][]record.Key
 }
 
 // emptiedFrom is how many mirrors make an empty tenant list suspicious.
 const emptiedFrom = 10
 
 func (c *computation) decideKind(snapshot KindSnapshot) {
-	group := schema.FromAPIVersionAndKind(snapshot.Resource.APIVersion, snapshot.Resource.Kind).GroupKind()
+	group := snapshot.group()
 	whole := &pair{
 		kind: kinds.For(group), resource: snapshot.Resource,
 		key: record.Key{Group: group.Group, Kind: group.Kind},

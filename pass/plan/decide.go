@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/syncpass/syncpass/pass/kinds"
 	"github.com/syncpass/syncpass/policy"
@@ -43,22 +44,27 @@ func (c *computation) decide(p *pair) {
 	case p.tenant == nil:
 		c.tenantGone(p)
 	case terminating(p.tenant):
-		if p.host == nil || terminating(p.host) {
-			c.unchanged(p, nil)
-			return
-		}
-		c.delete(p, record.TenantDeleted, "the tenant object is being deleted")
+		c.tenantTerminating(p)
 	case p.host == nil:
 		c.mirrorGone(p)
 	case terminating(p.host):
+		if status := c.status(p); status != nil {
+			c.report(p, status)
+			return
+		}
 		c.skip(p, record.Host, record.Terminating, "the mirror is being deleted on the host; it is made again once it is gone", nil)
 	default:
 		c.bothThere(p)
 	}
 }
 
-// settle finds out whether the write that an earlier pass intended but did not record has landed: the content is as
-// intended, and by managedFields the changed field is ours, so it was not somebody else who wrote the same.
+// settle finds out what became of the write that an earlier pass intended and did not record.
+//
+//	the written object is            | then
+//	as intended, changed field ours  | it landed: the sides agreed then
+//	the version that was read        | it did not land: the last recorded agreement stays
+//	created, stored as written       | it landed, and somebody changed the mirror since
+//	anything else                    | nobody can tell whether they agreed before or after it, so both sides count as changed
 func (c *computation) settle(p *pair) {
 	intent := p.state.Intent
 	if intent == nil {
@@ -70,17 +76,33 @@ func (c *computation) settle(p *pair) {
 	if intent.Side == record.Tenant {
 		written = p.tenant
 	}
-	if written == nil || c.hash(p, intent.Side, written) != intent.Want {
+	if written == nil || intent.Want.IsZero() {
 		return
 	}
-	if intent.Path != "" && !kinds.ManagedByUs(written, strings.Split(intent.Path, pathSeparator)...) {
-		return
+	now := c.version(p, intent.Side, written)
+	switch {
+	case now.Hash == intent.Want && (intent.Path == "" || kinds.ManagedByUs(written, strings.Split(intent.Path, pathSeparator)...)):
+		p.state.Baseline = agreed(intent, now)
+	case intent.Target.UID == "" && p.kind.Verbatim():
+		p.state.Baseline = agreed(intent, record.Version{UID: now.UID, Hash: intent.Want})
+	case now.UID == intent.Target.UID && now.ResourceVersion == intent.Target.ResourceVersion:
+	case p.state.Baseline != nil:
+		p.state.Baseline = doubted(*p.state.Baseline)
 	}
-	landed := &record.Baseline{Tenant: intent.Source, Host: c.version(p, record.Host, written)}
+}
+
+// agreed is the baseline of a write that landed.
+func agreed(intent *record.Intent, written record.Version) *record.Baseline {
 	if intent.Side == record.Tenant {
-		landed = &record.Baseline{Tenant: c.version(p, record.Tenant, written), Host: intent.Source}
+		return &record.Baseline{Tenant: written, Host: intent.Source}
 	}
-	p.state.Baseline = landed
+	return &record.Baseline{Tenant: intent.Source, Host: written}
+}
+
+// doubted is a baseline in which the contents are unknown, so that any other version of a side counts as changed.
+func doubted(known record.Baseline) *record.Baseline {
+	known.Tenant.Hash, known.Host.Hash = record.Hash{}, record.Hash{}
+	return &known
 }
 
 func (c *computation) retire(p *pair) {
@@ -105,6 +127,34 @@ func (c *computation) tenantGone(p *pair) {
 	}
 }
 
+// tenantTerminating lets the mirror go with the tenant object. What runs ends on the host first, with the grace that the
+// tenant asked for; then the tenant object is finished off, since the tenant has no kubelet that would.
+func (c *computation) tenantTerminating(p *pair) {
+	_, runs := p.kind.(kinds.Runs)
+	switch {
+	case p.host == nil && runs:
+		c.deleteTenant(p, record.TenantDeleted, "its mirror has ended on the host, so the deletion is completed", ptr.To[int64](0))
+	case p.host == nil:
+		c.unchanged(p, nil)
+	case terminating(p.host):
+		if status := c.status(p); status != nil {
+			c.report(p, status)
+			return
+		}
+		c.unchanged(p, nil)
+	default:
+		c.delete(p, record.TenantDeleted, "the tenant object is being deleted")
+		c.plan.Steps[len(c.plan.Steps)-1].GraceSeconds = p.tenant.GetDeletionGracePeriodSeconds()
+	}
+}
+
+// deleteTenant removes a tenant object whose life on the host is over.
+func (c *computation) deleteTenant(p *pair, reason record.Reason, message string, grace *int64) {
+	step := c.step(p, record.Delete, record.Tenant, reason, message)
+	step.Have, step.GraceSeconds = p.tenant, grace
+	c.plan.Steps = append(c.plan.Steps, step)
+}
+
 func (c *computation) delete(p *pair, reason record.Reason, message string) {
 	step := c.step(p, record.Delete, record.Host, reason, message)
 	step.Have, step.Source = p.host, p.tenant
@@ -120,20 +170,38 @@ func (c *computation) mirrorGone(p *pair) {
 		c.skip(p, record.Host, record.NotOwned, "an object that is not ours stands at this name; it is never taken over. Rename or delete it, and the mirror is made", nil)
 		return
 	}
+	if runs, ok := p.kind.(kinds.Runs); ok {
+		switch {
+		case runs.Finished(p.tenant):
+			c.unchanged(p, p.state.Baseline)
+			return
+		case runs.Bound(p.tenant):
+			c.deleteTenant(p, record.MirrorDeleted, "its mirror was evicted or deleted on the host, and it is bound to a node; its controller makes another", nil)
+			return
+		}
+	}
 	reason, message := record.NoMirror, "has no mirror on the host yet"
 	if known := p.state.Baseline; known != nil && known.Tenant.UID == p.tenant.GetUID() {
 		reason, message = record.MirrorDeleted, "the mirror was deleted on the host and comes back from the tenant"
 	}
-	c.push(p, c.step(p, record.Create, record.Host, reason, message), c.Mapping.Project(p.kind, p.tenant, nil, p.keep))
+	c.create(p, c.step(p, record.Create, record.Host, reason, message))
 }
 
 func (c *computation) bothThere(p *pair) {
+	if _, runs := p.kind.(kinds.Runs); runs && p.host.GetAnnotations()[kinds.AnnotationVirtualUID] != string(p.tenant.GetUID()) {
+		c.delete(p, record.TenantRecreated, "the tenant object was deleted and made again; what ran for the old one ends, and the new one gets a mirror of its own")
+		return
+	}
 	known := p.state.Baseline
 	tenantMoved := known == nil || c.moved(p, record.Tenant, p.tenant, known.Tenant)
 	hostMoved := known == nil || c.moved(p, record.Host, p.host, known.Host)
 	if !tenantMoved && !hostMoved {
 		if !c.Mapping.Stamped(p.host, p.tenant) {
 			c.restamp(p)
+			return
+		}
+		if status := c.status(p); status != nil && !kinds.StatusCounts(p.kind) {
+			c.report(p, status)
 			return
 		}
 		c.unchanged(p, c.refreshed(p))
@@ -155,19 +223,23 @@ func (c *computation) bothThere(p *pair) {
 			difference = c.difference(p, probe)
 		}
 	}
-	if len(difference) == 0 {
-		if !c.Mapping.Stamped(p.host, p.tenant) {
+	parts := c.parts(p, tenantMoved)
+	if len(difference) == 0 && len(parts) == 0 {
+		switch status := c.status(p); {
+		case !c.Mapping.Stamped(p.host, p.tenant):
 			c.restamp(p)
-			return
+		case status != nil:
+			c.report(p, status)
+		default:
+			c.unchanged(p, c.agreement(p))
 		}
-		c.unchanged(p, c.agreement(p))
 		return
 	}
 
 	switch p.authority {
 	case policy.ToHost:
 		reason, message := c.pushReason(p, tenantMoved, hostMoved, difference)
-		c.update(p, reason, message, want, difference)
+		c.update(p, reason, message, want, difference, parts)
 	case policy.FromHost:
 		c.pull(p, tenantMoved, hostMoved)
 	default:
@@ -179,7 +251,7 @@ func (c *computation) bothThere(p *pair) {
 		case tenantMoved && hostMoved:
 			c.skip(p, record.Host, record.Conflict, "both sides changed since they last agreed, and neither is touched; make them equal, and it clears itself", difference)
 		case tenantMoved:
-			c.update(p, record.TenantChanged, "changed in the tenant", want, difference)
+			c.update(p, record.TenantChanged, "changed in the tenant", want, difference, parts)
 		default:
 			c.pull(p, tenantMoved, hostMoved)
 		}
@@ -210,14 +282,23 @@ func (c *computation) pushReason(p *pair, tenantMoved, hostMoved bool, differenc
 }
 
 // update writes the tenant's content over the mirror.
-func (c *computation) update(p *pair, reason record.Reason, message string, want *unstructured.Unstructured, difference []kinds.Path) {
+func (c *computation) update(p *pair, reason record.Reason, message string, want *unstructured.Unstructured, difference []kinds.Path, parts []kinds.Part) {
 	step := c.step(p, record.Update, record.Host, reason, message)
 	step.Fields = texts(difference)
 	step.Have = p.host
+	for _, part := range parts {
+		step.Fields = append(step.Fields, part.Field)
+		step.Then = append(step.Then, Write{Side: record.Host, Subresource: part.Subresource, Object: part.Object})
+	}
+	if status := c.status(p); status != nil {
+		step.Then = append(step.Then, Write{Side: record.Tenant, Subresource: "status", Object: status})
+	}
 	if why := p.kind.Immutable(p.host.Object, want.Object); why != "" {
 		step.Replace = true
 		step.Message += "; the mirror is deleted and made again, since " + why
-		want = c.Mapping.Project(p.kind, p.tenant, nil, p.keep)
+		step.Then = nil
+		c.create(p, step)
+		return
 	}
 	c.push(p, step, want)
 }

@@ -130,13 +130,13 @@ func TestAnInterruptedWriteIsRecognised(t *testing.T) {
 			"update host TenantChanged",
 		},
 		{
-			"a create that landed, and then the host changed it, cannot be told from a stranger's",
+			"a create that landed and was then changed on the host is a change of the host's, since only we make mirrors",
 			func(w *world, tenant, _ *unstructured.Unstructured) {
 				w.history = record.NewHistory(hasher.KeyID())
 				w.see(tenant, nil)
 			},
 			func(w *world, step plan.Step) { w.see(step.Source, w.edited(landed(w, step), a3)) },
-			"skip host NoHistory",
+			"update tenant HostChanged",
 		},
 		{
 			"a create that did not land is made again",

@@ -31,10 +31,14 @@ type pair struct {
 	authority policy.Direction
 }
 
+func (s KindSnapshot) group() schema.GroupKind {
+	return schema.FromAPIVersionAndKind(s.Resource.APIVersion, s.Resource.Kind).GroupKind()
+}
+
 // pairs matches the tenant's objects with their mirrors, by the identity that the mirrors' marks name, and adds the
 // pairs that only history knows. The order of the lists makes no difference.
 func (in *Input) pairs(snapshot KindSnapshot) []*pair {
-	group := schema.FromAPIVersionAndKind(snapshot.Resource.APIVersion, snapshot.Resource.Kind).GroupKind()
+	group := snapshot.group()
 	kind := kinds.For(group)
 	found := map[types.NamespacedName]*pair{}
 	at := func(name types.NamespacedName) *pair {

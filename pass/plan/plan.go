@@ -98,12 +98,31 @@ type Step struct {
 	Have *unstructured.Unstructured
 	// Replace says that Have must be deleted and made anew, because the API does not let it become Want.
 	Replace bool
+	// Subresource is the part of the object that Want is written through; empty for the object itself.
+	Subresource string
+	// Then are further writes of the same decision, made one after the other once the first has succeeded.
+	Then []Write
+	// GraceSeconds is the grace of a Delete, nil for the object's own.
+	GraceSeconds *int64
+	// Tokens are what a Pod's mirror mounts, and must be there before it.
+	Tokens *kinds.Tokens
+	// Awaits are Services that this plan creates and whose addresses Want is to have; Complete makes Want with them, by
+	// Service name, and is nil where nothing is awaited.
+	Awaits   []record.Key
+	Complete func(addresses map[string]string) *unstructured.Unstructured
 	// Source is the other side of the pair as it was read; nil where it is gone.
 	Source *unstructured.Unstructured
 	// State is what history knows of the pair, with any earlier intent settled.
 	State record.State
 	// Intent is stored before the write where both sides may change.
 	Intent *record.Intent
+}
+
+// Write is one further write of a step.
+type Write struct {
+	Side        record.Side
+	Subresource string
+	Object      *unstructured.Unstructured
 }
 
 // Writes says whether a step changes something.

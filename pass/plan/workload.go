@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/syncpass/syncpass/pass/kinds"
+	"github.com/syncpass/syncpass/policy"
+	"github.com/syncpass/syncpass/record"
+)
+
+// create completes a step that makes a mirror. A Pod's waits for the addresses of Services that the same plan creates,
+// and for the Secret with its tokens.
+func (c *computation) create(p *pair, step Step) {
+	want := c.Mapping.Project(p.kind, p.tenant, nil, p.keep)
+	if _, runs := p.kind.(kinds.Runs); runs {
+		if tokens, mounts := c.Mapping.TokensOf(p.tenant); mounts {
+			step.Tokens = &tokens
+		}
+		step.Awaits = c.awaited[p.key.Namespace]
+		if len(step.Awaits) > 0 {
+			step.Complete = func(addresses map[string]string) *unstructured.Unstructured {
+				return c.completed(addresses).Project(p.kind, p.tenant, nil, p.keep)
+			}
+		}
+	}
+	c.push(p, step, want)
+}
+
+// status is the tenant object with the status that its mirror reports, nil where it has that already.
+func (c *computation) status(p *pair) *unstructured.Unstructured {
+	reports, ok := p.kind.(kinds.Reports)
+	if !ok || p.host == nil || p.tenant == nil {
+		return nil
+	}
+	status := reports.ReflectStatus(c.Mapping, p.host, p.tenant)
+	current, _ := p.tenant.Object["status"].(kinds.Content)
+	if status == nil || kinds.Equal(status, current) || len(status) == 0 && len(current) == 0 {
+		return nil
+	}
+	object := p.tenant.DeepCopy()
+	object.SetManagedFields(nil)
+	object.Object["status"] = runtime.DeepCopyJSON(status)
+	return object
+}
+
+// report carries the host's status to the tenant.
+func (c *computation) report(p *pair, status *unstructured.Unstructured) {
+	step := c.step(p, record.Update, record.Tenant, record.StatusChanged, "the host reports another status")
+	was, _ := p.tenant.Object["status"].(kinds.Content)
+	is, _ := status.Object["status"].(kinds.Content)
+	for _, path := range kinds.Difference(was, is) {
+		step.Fields = append(step.Fields, append(kinds.Path{"status"}, path...).String())
+	}
+	step.Want, step.Have, step.Source, step.Subresource = status, p.tenant, p.host, "status"
+	c.plan.Steps = append(c.plan.Steps, step)
+}
+
+// parts are what only a subresource may change of a mirror whose tenant object changed.
+func (c *computation) parts(p *pair, tenantMoved bool) []kinds.Part {
+	partial, ok := p.kind.(kinds.Partial)
+	if !ok || !tenantMoved || p.authority != policy.ToHost {
+		return nil
+	}
+	return partial.Parts(c.Mapping, p.tenant, p.host)
+}
+
+// surround gives Pods what they find around them: the Services of their namespace, and which keys the ConfigMaps and
+// Secrets have that their environment is filled from.
+func (c *computation) surround() {
+	found := map[string][]kinds.ServiceAddress{}
+	config := map[[3]string][]string{}
+	c.awaited = map[string][]record.Key{}
+	for _, snapshot := range c.Snapshot.Kinds {
+		if snapshot.Resource.APIVersion != "v1" || snapshot.Unavailable != "" {
+			continue
+		}
+		switch snapshot.Resource.Kind {
+		case "Service":
+			c.findServices(snapshot, found)
+		case "ConfigMap", "Secret":
+			for _, object := range snapshot.Tenant {
+				config[[3]string{snapshot.Resource.Kind, object.GetNamespace(), object.GetName()}] = keysOf(object)
+			}
+		}
+	}
+	c.services = found
+	c.Mapping.Workloads.Services = func(namespace string) []kinds.ServiceAddress { return found[namespace] }
+	c.Mapping.Workloads.Keys = func(kind, namespace, name string) []string { return config[[3]string{kind, namespace, name}] }
+}
+
+// findServices finds the Services that have an address on the host, and those that are about to get one.
+func (c *computation) findServices(snapshot KindSnapshot, found map[string][]kinds.ServiceAddress) {
+	kind := kinds.For(snapshot.group())
+	mirrors := map[types.NamespacedName]*unstructured.Unstructured{}
+	for _, object := range snapshot.Host {
+		if id, owned := c.Mapping.Identify(kind, snapshot.Resource.Kind, object); owned == kinds.Ours {
+			mirrors[id] = object
+		}
+	}
+	objects := slices.SortedFunc(slices.Values(snapshot.Tenant), func(a, b *unstructured.Unstructured) int {
+		return slices.Compare([]string{a.GetNamespace(), a.GetName()}, []string{b.GetNamespace(), b.GetName()})
+	})
+	for _, object := range objects {
+		if !kinds.Crosses(kind, object) || terminating(object) {
+			continue
+		}
+		address := kinds.AddressOf(object)
+		if len(address.Ports) == 0 {
+			continue
+		}
+		namespace := object.GetNamespace()
+		if mirror := mirrors[types.NamespacedName{Namespace: namespace, Name: object.GetName()}]; mirror != nil {
+			if address.IP = kinds.ClusterIP(mirror); address.IP != "" {
+				found[namespace] = append(found[namespace], address)
+			}
+			continue
+		}
+		found[namespace] = append(found[namespace], address) // without an IP yet: no variables come of it
+		c.awaited[namespace] = append(c.awaited[namespace], record.Key{Kind: "Service", Namespace: namespace, Name: object.GetName()})
+	}
+}
+
+// completed is the mapping with the addresses that Services were given meanwhile.
+func (c *computation) completed(addresses map[string]string) kinds.Mapping {
+	mapping := c.Mapping
+	mapping.Workloads.Services = func(namespace string) []kinds.ServiceAddress {
+		services := slices.Clone(c.services[namespace])
+		for i := range services {
+			if services[i].IP == "" {
+				services[i].IP = addresses[services[i].Name]
+			}
+		}
+		return services
+	}
+	return mapping
+}
+
+func keysOf(object *unstructured.Unstructured) []string {
+	var keys []string
+	for _, field := range []string{"data", "binaryData"} {
+		values, _ := object.Object[field].(kinds.Content)
+		keys = slices.AppendSeq(keys, maps.Keys(values))
+	}
+	return keys
+}
