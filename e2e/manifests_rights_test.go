@@ -53,7 +53,9 @@ spec: {syncPolicyRef: {name: rights}}
 // tenantRights are what README.md says that the kubeconfig of a tenant needs.
 var tenantRights = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
-	{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}},
+	{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "delete"}},
+	{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"update"}},
+	{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}},
 	{APIGroups: []string{""}, Resources: []string{"services", "configmaps", "secrets"}, Verbs: []string{"get", "list", "update"}},
 }
 
@@ -62,6 +64,8 @@ var tenantRights = []rbacv1.PolicyRule{
 var inReserve = map[string]string{
 	"delete tenantplane.io/syncdecisions": "pages of a long history that a new division replaced",
 	"patch events":                        "a disagreement that stands, every half hour",
+	"update pods/ephemeralcontainers":     "kubectl debug in the tenant",
+	"update pods/resize":                  "resizing a running Pod in the tenant",
 }
 
 func TestAPassGetsAlongWithTheRole(t *testing.T) {

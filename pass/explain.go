@@ -54,11 +54,13 @@ func Explain(ctx context.Context, o Options, kind string, object types.Namespace
 	if err := r.load(limited); err != nil {
 		return nil, err
 	}
+	defer r.tenant.Close()
 	if err := r.loadRecord(limited); err != nil {
 		return nil, err
 	}
 	taken, resources, err := snapshot.Take(limited, snapshot.Request{
-		Host: r.Host, Tenant: r.tenant, Namespace: r.Namespace, Resources: r.target.policy.Spec.Resources,
+		Host: r.Host, Tenant: r.tenant, Namespace: r.Namespace, Mapping: r.target.mapping,
+		Resources: r.target.policy.Spec.Resources,
 	})
 	if err != nil {
 		return nil, err

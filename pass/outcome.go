@@ -27,12 +27,14 @@ func OutcomeOf(err error) record.Outcome {
 	switch {
 	case err == nil:
 		return record.Completed
-	case errors.Is(err, context.Canceled):
-		return record.Stopped
-	case errors.As(err, &invalid), errors.As(err, &config), errors.As(err, &policyFaults), errors.Is(err, record.ErrNewerFormat):
+	case errors.As(err, &invalid), errors.As(err, &config), errors.As(err, &policyFaults), errors.Is(err, record.ErrNewerFormat),
+		errors.Is(err, store.ErrTooLarge), errors.Is(err, record.ErrHistoryTooLarge):
 		return record.Invalid
+	// Before Canceled: a lost lease cancels the pass, and is a cancellation too.
 	case errors.Is(err, lease.ErrHeld), errors.Is(err, lease.ErrLost), errors.Is(err, store.ErrSuperseded):
 		return record.Locked
+	case errors.Is(err, context.Canceled):
+		return record.Stopped
 	default:
 		return record.Unreachable
 	}

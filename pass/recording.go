@@ -78,6 +78,9 @@ func (r *recording) conclude(results []apply.Result) {
 // baseline is what both sides look like after a write; nil after a delete.
 func (r *recording) baseline(result *apply.Result) *record.Baseline {
 	step := result.Step
+	if step.Action == record.Update && step.Want == nil {
+		return step.State.Baseline // what crosses was not written
+	}
 	tenant, host := step.Source, step.Have
 	if step.Side == record.Tenant {
 		tenant, host = step.Have, step.Source

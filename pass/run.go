@@ -23,11 +23,12 @@ import (
 	"github.com/syncpass/syncpass/record/store"
 )
 
-// recordTimeout bounds writing the record, which happens after a signal and after the pass's deadline too.
-const recordTimeout = 10 * time.Second
-
-// eventTimeout bounds the Events of a pass whose time is over; otherwise they have the time that the pass has.
-const eventTimeout = 3 * time.Second
+// What a pass still writes once it was stopped or its time is over: the record, which must not be lost, then the Events,
+// which may. Together they fit into the grace that a container gets.
+const (
+	recordTimeout = 10 * time.Second
+	eventTimeout  = 3 * time.Second
+)
 
 // run is one pass on its way.
 type run struct {
@@ -73,6 +74,9 @@ func Run(ctx context.Context, o Options) Result {
 	if err == nil {
 		err = r.underLease(limited, r.pass)
 	}
+	if r.tenant != nil {
+		r.tenant.Close()
+	}
 	r.finish(r.explain(err))
 	return r.result
 }
@@ -104,7 +108,7 @@ func (r *run) underLease(ctx context.Context, f func(context.Context) error) (er
 	}
 	held := r.lease.Keep(ctx, r.checkEpoch)
 	defer func() {
-		releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+		releasing, cancel := outliving(ctx, eventTimeout)
 		defer cancel()
 		if releaseErr := r.lease.Release(releasing); releaseErr != nil {
 			r.Log.Warn("The lease was not released", "error", releaseErr)
@@ -133,7 +137,7 @@ func (r *run) pass(ctx context.Context) error {
 	}
 	taken, resources, err := snapshot.Take(ctx, snapshot.Request{
 		Host: r.Host, Tenant: r.tenant, Namespace: r.Namespace,
-		Resources: r.target.policy.Spec.Resources, Retired: r.retired(),
+		Mapping: r.target.mapping, Resources: r.target.policy.Spec.Resources, Retired: r.retired(),
 	})
 	if err != nil {
 		return err
@@ -223,6 +227,7 @@ func (r *run) input(taken plan.Snapshot) plan.Input {
 		Mapping:        r.target.mapping,
 		Snapshot:       taken, MaxDeletePercent: r.MaxDeletePercent,
 		Confirmed: r.target.cluster.Annotations[kinds.AnnotationConfirmDeletes],
+		Now:       time.Now(),
 	}
 	if r.recording != nil {
 		input.History = r.recording.history
@@ -275,7 +280,7 @@ func (r *run) record(ctx context.Context, planned *plan.Plan, results []apply.Re
 	if r.recording == nil {
 		return nil
 	}
-	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	recording, cancel := outliving(ctx, recordTimeout)
 	defer cancel()
 	if planned.Writes() == 0 {
 		r.recording.learn(planned)
@@ -294,10 +299,7 @@ func (r *run) record(ctx context.Context, planned *plan.Plan, results []apply.Re
 	if err != nil {
 		return fmt.Errorf("the pass did its work but could not record it: %w", err)
 	}
-	telling, stop := ctx, context.CancelFunc(func() {})
-	if ctx.Err() != nil {
-		telling, stop = context.WithTimeout(context.WithoutCancel(ctx), eventTimeout)
-	}
+	telling, stop := outliving(ctx, eventTimeout)
 	defer stop()
 	events := store.NewRecorder(r.Host.Core(), r.Namespace, r.target.mapping.Owner, r.Identity, r.Concurrency)
 	if err := events.Record(telling, told...); err != nil {
@@ -341,4 +343,22 @@ func (r *run) finish(err error) {
 	r.Log.Info("Pass ended", "outcome", r.result.Outcome, "message", r.result.Message, "seconds", r.result.EndTime.Sub(r.result.StartTime.Time).Seconds(),
 		slog.Group("counts", "create", counts.Create, "update", counts.Update, "delete", counts.Delete, "skip", counts.Skip,
 			"unchanged", counts.Unchanged, "error", counts.Error, "requests", counts.Requests))
+}
+
+// outliving is a context that ends a while after ctx does.
+func outliving(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
+	outlives, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(while)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel(fmt.Errorf("not done %s after the end of the pass: %w", while, context.DeadlineExceeded))
+		case <-outlives.Done():
+		}
+	})
+	return outlives, func() {
+		stop()
+		cancel(context.Canceled)
+	}
 }

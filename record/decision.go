@@ -46,6 +46,8 @@ const (
 	HostWins Reason = "HostWins"
 	// StatusChanged: the host's status is reported to the tenant.
 	StatusChanged Reason = "StatusChanged"
+	// TokenRenewed: the tenant tokens that a Pod's mirror mounts were missing, or had less than half of their time left.
+	TokenRenewed Reason = "TokenRenewed"
 	// Resolved: a person settled a conflict.
 	Resolved Reason = "Resolved"
 )

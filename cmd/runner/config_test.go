@@ -21,7 +21,7 @@ func environmentOf(variables map[string]string) environment {
 
 var defaults = config{
 	PassTimeout: 5 * time.Minute, RequestTimeout: 15 * time.Second, LeaseDuration: 30 * time.Second,
-	Concurrency: 16, TenantConcurrency: 4, Shards: 1, MaxDeletePercent: 50, MetricsAddr: ":9090",
+	Concurrency: 16, TenantConcurrency: 4, Shards: 1, MaxDeletePercent: 50, WorkloadServiceAccount: "default", MetricsAddr: ":9090",
 }
 
 func TestWithoutVariablesTheDefaultsHold(t *testing.T) {
@@ -48,12 +48,14 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"SYNCPASS_CONCURRENCY": "1", "SYNCPASS_TENANT_CONCURRENCY": "2", "SYNCPASS_SHARDS": "3", "JOB_COMPLETION_INDEX": "2",
 		"SYNCPASS_MAX_DELETE_PERCENT": "0", "SYNCPASS_RETIRE_KINDS": "true", "SYNCPASS_LOG_LEVEL": "WARN",
 		"SYNCPASS_LOG_FORMAT": "json", "SYNCPASS_METRICS_ADDR": "127.0.0.1:0",
+		"SYNCPASS_WORKLOAD_SERVICE_ACCOUNT": "nobody", "SYNCPASS_TENANT_API_ENDPOINT": "https://tenant:6443", "SYNCPASS_TENANT_DNS": "10.0.0.10",
 	}))
 	require.NoError(t, err)
 	assert.Equal(t, config{
 		Namespace: "team-dev", Tenant: "dev.eu", HostKubeconfig: "/host", TenantKubeconfig: "/tenant", Policy: "/policy.yaml",
 		Window: 55 * time.Second, PassTimeout: 20 * time.Second, RequestTimeout: 2 * time.Second, LeaseDuration: 3 * time.Second,
 		Concurrency: 1, TenantConcurrency: 2, Shards: 3, ShardIndex: 2, MaxDeletePercent: 0, RetireKinds: true,
+		WorkloadServiceAccount: "nobody", TenantAPIEndpoint: "https://tenant:6443", TenantDNS: "10.0.0.10",
 		LogLevel: slog.LevelWarn, LogFormat: "json", MetricsAddr: "127.0.0.1:0",
 	}, c)
 
@@ -99,6 +101,8 @@ func TestEachFaultNamesVariableValueCauseAndWhatIsAccepted(t *testing.T) {
 			`SYNCPASS_MAX_DELETE_PERCENT="101": is not between 0 and 100; accepted: a whole number from 0 to 100`},
 		{"an address without a port", map[string]string{"SYNCPASS_METRICS_ADDR": "localhost"},
 			`SYNCPASS_METRICS_ADDR="localhost": is no address to listen on; accepted: an address such as :9090`},
+		{"a DNS server by name", map[string]string{"SYNCPASS_TENANT_DNS": "kube-dns"},
+			`SYNCPASS_TENANT_DNS="kube-dns": is no IP address; accepted: an IP address`},
 		{"one tenant in all namespaces", map[string]string{"SYNCPASS_ALL_NAMESPACES": "true", "SYNCPASS_TENANT": "dev"},
 			`SYNCPASS_ALL_NAMESPACES="true": one tenant and all namespaces exclude each other: give its SYNCPASS_NAMESPACE instead; accepted: true or false`},
 		{"two sources of the tenant's kubeconfig", map[string]string{"SYNCPASS_TENANT_KUBECONFIG": "/k", "SYNCPASS_TENANT_KUBECONFIG_SECRET": "s"},

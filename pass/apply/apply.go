@@ -161,10 +161,12 @@ func (w *Writer) first(ctx context.Context, result *Result) error {
 	var written *unstructured.Unstructured
 	var err error
 	switch {
+	case step.Action == record.Create && step.Tokens != nil:
+		written, err = w.createWithTokens(ctx, step)
 	case step.Action == record.Create:
-		if err = w.provideTokens(ctx, step); err == nil {
-			written, err = w.create(ctx, step)
-		}
+		written, err = w.create(ctx, step)
+	case step.Tokens != nil:
+		err = w.renewTokens(ctx, step)
 	case step.Action == record.Update && step.Replace:
 		written, err = w.replace(ctx, step)
 	case step.Action == record.Update:

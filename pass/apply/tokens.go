@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,29 +10,64 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/syncpass/syncpass/pass/kinds"
 	"github.com/syncpass/syncpass/pass/plan"
 )
 
-// provideTokens makes the Secret on the host with the tenant tokens that a Pod's mirror mounts, before the mirror. One
-// that is there already, from a pass that got no further, serves as well.
-func (w *Writer) provideTokens(ctx context.Context, step *plan.Step) error {
-	if step.Tokens == nil {
-		return nil
+// createWithTokens makes a Pod's mirror and then the Secret with the tenant tokens that it mounts, which belongs to it and
+// so goes with it. The tokens are asked for first: where the tenant grants none, there is no mirror. A pass that ends in
+// between leaves a mirror that waits for its volume, and the next one provides the tokens.
+func (w *Writer) createWithTokens(ctx context.Context, step *plan.Step) (*unstructured.Unstructured, error) {
+	secret, err := w.requestTokens(ctx, step.Tokens)
+	if err != nil {
+		return nil, err
 	}
+	mirror, err := w.create(ctx, step)
+	if err != nil {
+		return nil, err
+	}
+	return mirror, w.storeTokens(ctx, mirror, secret)
+}
+
+// renewTokens replaces the tokens of a mirror that is there.
+func (w *Writer) renewTokens(ctx context.Context, step *plan.Step) error {
 	secret, err := w.requestTokens(ctx, step.Tokens)
 	if err != nil {
 		return err
 	}
-	_, err = w.Host.Secrets(step.HostNamespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: kinds.FieldManager})
-	if apierrors.IsAlreadyExists(err) {
+	return w.storeTokens(ctx, step.Have, secret)
+}
+
+// storeTokens makes or replaces the Secret with the tokens of a mirror.
+func (w *Writer) storeTokens(ctx context.Context, mirror *unstructured.Unstructured, secret *corev1.Secret) error {
+	secret.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Pod", Name: mirror.GetName(), UID: mirror.GetUID(), BlockOwnerDeletion: ptr.To(false),
+	}}
+	secrets := w.Host.Secrets(mirror.GetNamespace())
+	_, err := secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: kinds.FieldManager})
+	if !apierrors.IsAlreadyExists(err) {
+		return wrapTokens(secret, err)
+	}
+	there, err := secrets.Get(ctx, secret.Name, metav1.GetOptions{})
+	if err != nil {
+		return wrapTokens(secret, err)
+	}
+	if there.Labels[kinds.LabelKind] != kinds.KindTokens || there.Labels[kinds.LabelTenant] != secret.Labels[kinds.LabelTenant] {
+		return wrapTokens(secret, errors.New("a Secret that is not ours stands at this name"))
+	}
+	secret.ResourceVersion = there.ResourceVersion
+	_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: kinds.FieldManager})
+	return wrapTokens(secret, err)
+}
+
+func wrapTokens(secret *corev1.Secret, err error) error {
+	if err == nil {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("making Secret %s for the Pod's tokens: %w", secret.Name, err)
-	}
-	return nil
+	return fmt.Errorf("writing Secret %s with the Pod's tokens: %w", secret.Name, err)
 }
 
 // requestTokens asks the tenant for the tokens, each bound to the tenant's Pod.
@@ -58,7 +94,7 @@ func (w *Writer) requestTokens(ctx context.Context, tokens *kinds.Tokens) (*core
 	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: tokens.SecretName, Labels: tokens.Labels, OwnerReferences: []metav1.OwnerReference{tokens.Owner},
+			Name: tokens.SecretName, Labels: tokens.Labels,
 			Annotations: map[string]string{
 				kinds.AnnotationVirtualNamespace: tokens.Namespace,
 				kinds.AnnotationVirtualName:      tokens.PodName,

@@ -105,16 +105,14 @@ func (c persistentVolumeClaim) ReflectStatus(_ Mapping, host, tenant *unstructur
 // mergeConditions are the host's conditions and those that the tenant's own controllers have set, in the order that the
 // tenant has them in already.
 func mergeConditions(tenant *unstructured.Unstructured, reported, current []Content) []any {
-	fresh := map[any]Content{}
+	fresh := map[string]Content{}
 	for _, condition := range reported {
-		if kind, ok := condition["type"].(string); ok {
-			fresh[kind] = condition
-		}
+		fresh[conditionType(condition)] = condition
 	}
 	var merged []any
 	for _, condition := range current {
-		kind, ok := condition["type"].(string)
-		if ok && reportedByOthers(tenant, "conditions", fieldpath.KeyByFields("type", kind)) {
+		kind := conditionType(condition)
+		if reportedByOthers(tenant, "conditions", fieldpath.KeyByFields("type", kind)) {
 			merged = append(merged, runtime.DeepCopyJSON(condition))
 		} else if there := fresh[kind]; there != nil {
 			merged = append(merged, there)
@@ -122,11 +120,18 @@ func mergeConditions(tenant *unstructured.Unstructured, reported, current []Cont
 		delete(fresh, kind)
 	}
 	for _, condition := range reported {
-		if there := fresh[condition["type"]]; there != nil {
+		if there := fresh[conditionType(condition)]; there != nil {
 			merged = append(merged, there)
 		}
+		delete(fresh, conditionType(condition))
 	}
 	return merged
+}
+
+// conditionType is what tells a condition from the others of an object.
+func conditionType(condition Content) string {
+	kind, _ := condition["type"].(string)
+	return kind
 }
 
 // keepInNamespace drops the namespace of a reference. A tenant's own ReferenceGrants cannot be asked here, so a name in

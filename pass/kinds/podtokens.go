@@ -3,8 +3,8 @@ package kinds
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -30,9 +30,8 @@ type Tokens struct {
 	Namespace, ServiceAccount, PodName string
 	PodUID                             types.UID
 	Tokens                             []Token
-	// Labels and Owner are the Secret's: it is marked as ours, and as no mirror.
+	// Labels are the Secret's: it is marked as ours, and as no mirror.
 	Labels map[string]string
-	Owner  metav1.OwnerReference
 }
 
 // Token is one of them.
@@ -52,7 +51,7 @@ func (m Mapping) TokensOf(tenant *unstructured.Unstructured) (Tokens, bool) {
 		SecretName: m.tokenSecret(tenant),
 		Namespace:  tenant.GetNamespace(), PodName: tenant.GetName(), PodUID: tenant.GetUID(),
 		ServiceAccount: "default",
-		Labels:         m.labels(KindTokens, tenant.GetNamespace()), Owner: m.Owner,
+		Labels:         m.labels(KindTokens, tenant.GetNamespace()),
 	}
 	if account, _ := spec["serviceAccountName"].(string); account != "" {
 		tokens.ServiceAccount = account
@@ -70,6 +69,13 @@ func (m Mapping) TokensOf(tenant *unstructured.Unstructured) (Tokens, bool) {
 }
 
 const injectedExpiration = 3607
+
+// TokenSelector is the label selector of the Secrets with the tokens of the tenant's Pods.
+func (m Mapping) TokenSelector() string {
+	return labels.SelectorFromSet(labels.Set{
+		LabelManagedBy: ManagedBy, LabelTenant: labelValue(m.Tenant), LabelKind: KindTokens,
+	}).String()
+}
 
 // tokenSecret is the name of the Secret with a Pod's tokens. It ends in a digest of what no mirror's name is made of.
 func (m Mapping) tokenSecret(tenant *unstructured.Unstructured) string {

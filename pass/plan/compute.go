@@ -39,6 +39,8 @@ type computation struct {
 	// services are the tenant's Services by namespace, sorted by name; awaited those of them that this plan creates.
 	services map[string][]kinds.ServiceAddress
 	awaited  map[string][]record.Key
+	// tokens are the Secrets with Pods' tokens, by name.
+	tokens map[string]TokenSecret
 }
 
 // emptiedFrom is how many mirrors make an empty tenant list suspicious.

@@ -192,6 +192,10 @@ func (c *computation) bothThere(p *pair) {
 		c.delete(p, record.TenantRecreated, "the tenant object was deleted and made again; what ran for the old one ends, and the new one gets a mirror of its own")
 		return
 	}
+	if renewal := c.renewal(p); renewal != nil {
+		c.plan.Steps = append(c.plan.Steps, *renewal)
+		return
+	}
 	known := p.state.Baseline
 	tenantMoved := known == nil || c.moved(p, record.Tenant, p.tenant, known.Tenant)
 	hostMoved := known == nil || c.moved(p, record.Host, p.host, known.Host)

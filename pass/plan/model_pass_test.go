@@ -110,8 +110,7 @@ func (m *model) pass(c command) *plan.Plan {
 	if c.fault == crashAfterReserving {
 		return planned
 	}
-	recorded, whole := m.write(c, planned, history)
-	if !whole || c.fault == crashBeforeRecording {
+	if !m.write(c, planned, history) || c.fault == crashBeforeRecording {
 		return planned
 	}
 	if planned.Writes() == 0 {
@@ -121,9 +120,6 @@ func (m *model) pass(c command) *plan.Plan {
 		return planned
 	}
 	m.learned(planned, in)
-	for _, name := range recorded {
-		delete(m.unrecorded, name)
-	}
 	return planned
 }
 
@@ -138,8 +134,8 @@ func changed(planned *plan.Plan, history *record.History) bool {
 	return false
 }
 
-// write carries the steps out. It returns the pairs whose writes are known, and false where the pass breaks off.
-func (m *model) write(c command, planned *plan.Plan, history *record.History) (recorded []string, whole bool) {
+// write carries the steps out. It returns false where the pass breaks off.
+func (m *model) write(c command, planned *plan.Plan, history *record.History) bool {
 	epoch, fenced := m.epoch, false
 	for i, k := 0, 0; i < len(planned.Steps); i++ {
 		step := &planned.Steps[i]
@@ -152,7 +148,7 @@ func (m *model) write(c command, planned *plan.Plan, history *record.History) (r
 		if at {
 			switch c.fault {
 			case crashBeforeWriting:
-				return nil, false
+				return false
 			case userBetween:
 				m.userEdits(bothSide[c.other], names[c.name], texts[c.text])
 			case passBetween:
@@ -171,7 +167,7 @@ func (m *model) write(c command, planned *plan.Plan, history *record.History) (r
 		}
 		object, err := m.carryOut(step)
 		if at && c.fault == crashAfterWriting {
-			return nil, false
+			return false
 		}
 		switch {
 		case at && c.fault == answerLost:
@@ -179,11 +175,10 @@ func (m *model) write(c command, planned *plan.Plan, history *record.History) (r
 		case err != nil:
 		default:
 			state = record.State{Baseline: baselineOf(step, object)}
-			recorded = append(recorded, step.TenantName)
 		}
 		history.Set(step.Key, state)
 	}
-	return recorded, true
+	return true
 }
 
 func baselineOf(step *plan.Step, written *unstructured.Unstructured) *record.Baseline {
@@ -202,24 +197,22 @@ func (m *model) learned(planned *plan.Plan, in plan.Input) {
 	for _, change := range planned.History {
 		name := change.Key.Name
 		tenant, host := observed(in, name)
-		if name != "" && change.State.Baseline != nil && tenant == host {
-			m.agree(name, tenant)
-			delete(m.unrecorded, name)
+		if tenant != nil && change.State.Baseline != nil && content(tenant) == content(host) {
+			m.agree(name, content(tenant), tenant)
 		}
 	}
 }
 
 // observed is what a pass saw of a pair.
-func observed(in plan.Input, name string) (tenant, host string) {
-	tenant, host = gone, gone
+func observed(in plan.Input, name string) (tenant, host *unstructured.Unstructured) {
 	for _, object := range in.Snapshot.Kinds[0].Tenant {
 		if object.GetName() == name {
-			tenant = content(object)
+			tenant = object
 		}
 	}
 	for _, object := range in.Snapshot.Kinds[0].Host {
 		if strings.HasPrefix(object.GetName(), name+"-x-") {
-			host = content(object)
+			host = object
 		}
 	}
 	return tenant, host
@@ -234,9 +227,9 @@ func (m *model) judgeSkips(planned *plan.Plan, in plan.Input) {
 		name := step.TenantName
 		tenant, host := observed(in, name)
 		agreed, known := m.agreed[name]
-		dirty := !known || (tenant != agreed || m.recreated[name]) && host != agreed
-		if !dirty && !m.excused[name] && !m.forgotten[name] {
-			m.breaks("P2: %s of %s with tenant %q and host %q, agreed %q", step.Reason, name, tenant, host, agreed)
+		moved := tenant == nil || content(tenant) != agreed.content || tenant.GetUID() != agreed.uid
+		if known && !(moved && content(host) != agreed.content) && !m.excused[name] && !m.forgotten[name] {
+			m.breaks("P2: %s of %s with tenant %q and host %q, agreed %q", step.Reason, name, content(tenant), content(host), agreed.content)
 		}
 	}
 }

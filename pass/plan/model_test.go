@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,12 +30,12 @@ type model struct {
 	version int
 	epoch   int
 
-	// agreed is the content of the last agreement of a pair: what a pass wrote and the API server took, or an equality
-	// that a pass recorded. recreated says that the tenant object is another one since.
-	agreed    map[string]string
-	recreated map[string]bool
-	// unrecorded is the side of a write that landed and that no pass has recorded yet; excused are pairs whose written
-	// side a user touched in that state, where nobody can tell what happened; forgotten those whose history was lost.
+	// agreed is the content of the last agreement of a pair, and the UID of the tenant object then: what a pass wrote and
+	// the API server took, or an equality that a pass recorded.
+	agreed map[string]agreement
+	// unrecorded is the side of a write that a pass intended and whose outcome none has recorded yet; excused are pairs
+	// whose written side a user touched in that state, where nobody can tell what happened; forgotten those whose history
+	// was lost.
 	unrecorded map[string]record.Side
 	excused    map[string]bool
 	forgotten  map[string]bool
@@ -43,13 +44,18 @@ type model struct {
 	broken []error
 }
 
+type agreement struct {
+	content string
+	uid     types.UID
+}
+
 const gone = "gone"
 
 func newModel() *model {
 	return &model{
 		stores:  map[record.Side]map[string]*unstructured.Unstructured{record.Tenant: {}, record.Host: {}},
 		earlier: map[string]*unstructured.Unstructured{},
-		agreed:  map[string]string{}, recreated: map[string]bool{}, unrecorded: map[string]record.Side{},
+		agreed:  map[string]agreement{}, unrecorded: map[string]record.Side{},
 		excused: map[string]bool{}, forgotten: map[string]bool{},
 	}
 }
@@ -74,17 +80,34 @@ func content(object *unstructured.Unstructured) string {
 
 // written gives an object its next resourceVersion, and its field to who changed it.
 func (m *model) written(side record.Side, name, manager string, object, before *unstructured.Unstructured) *unstructured.Unstructured {
-	if before != nil && content(before) == content(object) {
-		object.SetManagedFields(before.GetManagedFields())
-	} else {
-		object.SetManagedFields([]metav1.ManagedFieldsEntry{{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: fieldsV1([]byte(`{"f:data":{"f:a":{}}}`)),
-		}})
+	const marks, field = `"f:metadata":{"f:labels":{"f:tenantplane.io/tenant":{}}}`, `"f:data":{"f:a":{}}`
+	of := map[string][]string{}
+	if side == record.Host {
+		of[kinds.FieldManager] = append(of[kinds.FieldManager], marks)
 	}
+	if before != nil && content(before) == content(object) {
+		manager = lastWriter(before)
+	}
+	of[manager] = append(of[manager], field)
+	entries := make([]metav1.ManagedFieldsEntry, 0, len(of))
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		entries = append(entries, metav1.ManagedFieldsEntry{
+			Manager: name, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: fieldsV1([]byte("{" + strings.Join(of[name], ",") + "}")),
+		})
+	}
+	object.SetManagedFields(entries)
 	m.versions++
 	object.SetResourceVersion(fmt.Sprint(m.versions))
 	m.stores[side][name] = object
 	return object.DeepCopy()
+}
+
+// lastWriter is who changed the field of an object last.
+func lastWriter(object *unstructured.Unstructured) string {
+	if kinds.ManagedByUs(object, "data", "a") {
+		return kinds.FieldManager
+	}
+	return "kubectl"
 }
 
 func (m *model) newUID() types.UID {
@@ -113,7 +136,6 @@ func (m *model) userEdits(side record.Side, name, text string) {
 		object.SetNamespace("default")
 		object.SetName(name)
 		object.SetUID(m.newUID())
-		m.recreated[name] = true
 	} else {
 		object = before.DeepCopy()
 	}
@@ -141,9 +163,9 @@ func (m *model) loseHistory() {
 }
 
 // agree moves the last agreement of a pair.
-func (m *model) agree(name, text string) {
-	m.agreed[name] = text
-	m.recreated[name], m.excused[name], m.forgotten[name] = false, false, false
+func (m *model) agree(name, text string, tenant *unstructured.Unstructured) {
+	m.agreed[name] = agreement{text, tenant.GetUID()}
+	m.excused[name], m.forgotten[name] = false, false
 }
 
 var (
@@ -179,22 +201,25 @@ func (m *model) carryOut(step *plan.Step) (*unstructured.Unstructured, error) {
 	case step.Action == record.Create, content(before) == content(step.Want):
 	case step.Action == record.Delete && (!known || m.forgotten[name]):
 		// Deletion follows the tenant, also where no agreement is known.
-	case !known || content(before) != agreed:
-		m.breaks("P1: %s %s of %s overwrites %q, which was never agreed on (agreed: %q)", step.Action, step.Side, name, content(before), agreed)
+	case !known || content(before) != agreed.content:
+		m.breaks("P1: %s %s of %s overwrites %q, which was never agreed on (agreed: %q)", step.Action, step.Side, name, content(before), agreed.content)
 	}
 	if step.Action == record.Delete {
 		delete(store, name)
 		delete(m.agreed, name)
-		m.agree(name, gone)
-		delete(m.agreed, name)
+		delete(m.excused, name)
+		delete(m.forgotten, name)
 		return nil, nil
 	}
 	object := step.Want.DeepCopy()
 	if before == nil {
 		object.SetUID(m.newUID())
 	}
-	m.agree(name, content(object))
-	m.unrecorded[name] = step.Side
+	tenant := step.Source
+	if step.Side == record.Tenant {
+		tenant = step.Have
+	}
+	m.agree(name, content(object), tenant)
 	return m.written(step.Side, name, kinds.FieldManager, object, before), nil
 }
 
@@ -254,6 +279,13 @@ func (m *model) swap(loaded int, history *record.History) bool {
 	}
 	m.pages = pages
 	m.version++
+	for _, name := range names {
+		if intent := history.Get(manual().key(name)).Intent; intent != nil {
+			m.unrecorded[name] = intent.Side
+		} else {
+			delete(m.unrecorded, name)
+		}
+	}
 	return true
 }
 

@@ -30,9 +30,20 @@ type KindSnapshot struct {
 	Error string
 	// Malformed are tenant objects that exist but break the rules of metadata, with the cause: they keep their mirrors.
 	Malformed map[types.NamespacedName]string
+	// Tokens are, for Pods, the Secrets with tokens that earlier passes provided.
+	Tokens []TokenSecret
 	// Tenant are the tenant's objects of the kind in all namespaces, Host all objects of the kind in the host
 	// namespace, ours or not.
 	Tenant, Host []*unstructured.Unstructured
+}
+
+// TokenSecret is a Secret on the host with the tokens of a Pod's mirror.
+type TokenSecret struct {
+	Name string
+	// RenewAfter is when less than half of the tokens' time is left.
+	RenewAfter time.Time
+	// Owner is the UID of the mirror that it belongs to.
+	Owner types.UID
 }
 
 // Input is all that a plan depends on.
@@ -54,7 +65,7 @@ type Input struct {
 	MaxDeletePercent int
 	// Confirmed is the ID of the plan that a person let through the guards.
 	Confirmed string
-	// Now is only ever written into records, never compared with a server's clock.
+	// Now is written into records, and tells when tokens are due for renewal; nothing else depends on it.
 	Now time.Time
 }
 
@@ -104,7 +115,7 @@ type Step struct {
 	Then []Write
 	// GraceSeconds is the grace of a Delete, nil for the object's own.
 	GraceSeconds *int64
-	// Tokens are what a Pod's mirror mounts, and must be there before it.
+	// Tokens are what a Pod's mirror mounts: provided with a Create, renewed by an Update that has nothing else to write.
 	Tokens *kinds.Tokens
 	// Awaits are Services that this plan creates and whose addresses Want is to have; Complete makes Want with them, by
 	// Service name, and is nil where nothing is awaited.

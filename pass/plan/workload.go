@@ -31,6 +31,27 @@ func (c *computation) create(p *pair, step Step) {
 	c.push(p, step, want)
 }
 
+// renewal is a step that provides a mirror's tokens anew where they are missing or due; nil where they are neither.
+func (c *computation) renewal(p *pair) *Step {
+	if _, runs := p.kind.(kinds.Runs); !runs {
+		return nil
+	}
+	tokens, mounts := c.Mapping.TokensOf(p.tenant)
+	if !mounts {
+		return nil
+	}
+	message := "the tokens that it mounts are missing on the host"
+	if there, found := c.tokens[tokens.SecretName]; found && there.Owner == p.host.GetUID() {
+		if c.Now.Before(there.RenewAfter) {
+			return nil
+		}
+		message = "less than half of its tokens' time is left"
+	}
+	step := c.step(p, record.Update, record.Host, record.TokenRenewed, message)
+	step.Have, step.Source, step.Tokens = p.host, p.tenant, &tokens
+	return &step
+}
+
 // status is the tenant object with the status that its mirror reports, nil where it has that already.
 func (c *computation) status(p *pair) *unstructured.Unstructured {
 	reports, ok := p.kind.(kinds.Reports)
@@ -75,7 +96,11 @@ func (c *computation) surround() {
 	found := map[string][]kinds.ServiceAddress{}
 	config := map[[3]string][]string{}
 	c.awaited = map[string][]record.Key{}
+	c.tokens = map[string]TokenSecret{}
 	for _, snapshot := range c.Snapshot.Kinds {
+		for _, tokens := range snapshot.Tokens {
+			c.tokens[tokens.Name] = tokens
+		}
 		if snapshot.Resource.APIVersion != "v1" || snapshot.Unavailable != "" {
 			continue
 		}

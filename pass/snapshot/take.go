@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/syncpass/syncpass/pass/access"
+	"github.com/syncpass/syncpass/pass/kinds"
 	"github.com/syncpass/syncpass/pass/plan"
 	"github.com/syncpass/syncpass/policy"
 	"github.com/syncpass/syncpass/record"
@@ -24,6 +27,8 @@ type Request struct {
 	Host, Tenant *access.Cluster
 	// Namespace is the host namespace that all mirrors are in.
 	Namespace string
+	// Mapping tells which Secrets hold Pods' tokens.
+	Mapping kinds.Mapping
 	// Resources are the policy's kinds, Retired those that left it and whose mirrors are to go.
 	Resources []policy.Resource
 	Retired   []schema.GroupKind
@@ -116,12 +121,36 @@ func readKind(ctx context.Context, r Request, k *plan.KindSnapshot, resources Re
 	if k.Retired {
 		return nil
 	}
+	if kind == corev1.SchemeGroupVersion.WithKind("Pod") {
+		if k.Tokens, err = readTokens(ctx, r); err != nil {
+			return failed(k, record.Host, err)
+		}
+	}
 	objects, err := listAll(ctx, r.Tenant.Discovery().RESTClient(), resources[record.Tenant][kind], kind.Kind, "")
 	if err != nil {
 		return failed(k, record.Tenant, err)
 	}
 	k.Tenant, k.Malformed = objects.objects, objects.malformed
 	return nil
+}
+
+// readTokens lists the Secrets with the tokens of the tenant's Pods.
+func readTokens(ctx context.Context, r Request) ([]plan.TokenSecret, error) {
+	list, err := r.Host.Core().Secrets(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: r.Mapping.TokenSelector()})
+	if err != nil {
+		return nil, fmt.Errorf("the Secrets with Pods' tokens: %w", err)
+	}
+	tokens := make([]plan.TokenSecret, 0, len(list.Items))
+	for _, secret := range list.Items {
+		found := plan.TokenSecret{Name: secret.Name}
+		// A time that cannot be read has passed: the tokens are renewed.
+		found.RenewAfter, _ = time.Parse(time.RFC3339, secret.Annotations[kinds.AnnotationRenewAfter])
+		if len(secret.OwnerReferences) == 1 {
+			found.Owner = secret.OwnerReferences[0].UID
+		}
+		tokens = append(tokens, found)
+	}
+	return tokens, nil
 }
 
 // failed makes a kind unavailable where its list was answered but unusable, and returns an error where nothing was
