@@ -162,13 +162,13 @@ func (w *Writer) first(ctx context.Context, result *Result) error {
 	var err error
 	switch {
 	case step.Action == record.Create && step.Tokens != nil:
-		written, err = w.createWithTokens(ctx, step)
+		written, err = w.createWithTokens(ctx, result)
 	case step.Action == record.Create:
-		written, err = w.create(ctx, step)
+		written, err = w.create(ctx, result)
 	case step.Tokens != nil:
 		err = w.renewTokens(ctx, step)
 	case step.Action == record.Update && step.Replace:
-		written, err = w.replace(ctx, step)
+		written, err = w.replace(ctx, result)
 	case step.Action == record.Update:
 		written, err = w.resource(step.Side, step).Update(ctx, step.Want, updated, subresources(step.Subresource)...)
 	default:
@@ -215,14 +215,45 @@ func addresses(results []Result, awaited []record.Key) map[string]string {
 	return found
 }
 
-func (w *Writer) create(ctx context.Context, step *plan.Step) (*unstructured.Unstructured, error) {
-	return w.resource(step.Side, step).Create(ctx, step.Want, metav1.CreateOptions{FieldManager: kinds.FieldManager})
+// create makes the object that a step wants, or one without what its kind can give up where the API server refuses just
+// that.
+func (w *Writer) create(ctx context.Context, result *Result) (*unstructured.Unstructured, error) {
+	step := result.Step
+	made, err := w.resource(step.Side, step).Create(ctx, step.Want, created)
+	yields, ok := kinds.For(schema.GroupKind{Group: step.Key.Group, Kind: step.Key.Kind}).(kinds.Yields)
+	if !ok || !apierrors.IsInvalid(err) {
+		return made, err
+	}
+	yielded, note := yields.Yield(step.Want, refusedFields(err))
+	if yielded == nil {
+		return nil, err
+	}
+	if made, err = w.resource(step.Side, step).Create(ctx, yielded, created); err == nil {
+		result.Decision.Message += "; " + note
+	}
+	return made, err
+}
+
+var created = metav1.CreateOptions{FieldManager: kinds.FieldManager}
+
+// refusedFields are the fields that an API server named in its refusal.
+func refusedFields(err error) []string {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || answer.Status().Details == nil {
+		return nil
+	}
+	var fields []string
+	for _, cause := range answer.Status().Details.Causes {
+		fields = append(fields, cause.Field)
+	}
+	return fields
 }
 
 // replace deletes a mirror that the API does not let change, and makes it anew. A pass that ends in between leaves a
 // deleted mirror, which the next pass makes again. A new one that the API refuses must not cost the old one, so a dry run
 // comes first; that it finds the name taken is the last thing it can find.
-func (w *Writer) replace(ctx context.Context, step *plan.Step) (*unstructured.Unstructured, error) {
+func (w *Writer) replace(ctx context.Context, result *Result) (*unstructured.Unstructured, error) {
+	step := result.Step
 	_, err := w.resource(step.Side, step).Create(ctx, step.Want, metav1.CreateOptions{
 		FieldManager: kinds.FieldManager, DryRun: []string{metav1.DryRunAll},
 	})
@@ -232,7 +263,7 @@ func (w *Writer) replace(ctx context.Context, step *plan.Step) (*unstructured.Un
 	if err := w.remove(ctx, step); err != nil {
 		return nil, err
 	}
-	return w.create(ctx, step)
+	return w.create(ctx, result)
 }
 
 // delete removes an object, after the other side has confirmed that its counterpart is gone: a list may be old, a GET of

@@ -20,12 +20,12 @@ import (
 // createWithTokens makes a Pod's mirror and then the Secret with the tenant tokens that it mounts, which belongs to it and
 // so goes with it. The tokens are asked for first: where the tenant grants none, there is no mirror. A pass that ends in
 // between leaves a mirror that waits for its volume, and the next one provides the tokens.
-func (w *Writer) createWithTokens(ctx context.Context, step *plan.Step) (*unstructured.Unstructured, error) {
-	secret, err := w.requestTokens(ctx, step.Tokens)
+func (w *Writer) createWithTokens(ctx context.Context, result *Result) (*unstructured.Unstructured, error) {
+	secret, err := w.requestTokens(ctx, result.Step.Tokens)
 	if err != nil {
 		return nil, err
 	}
-	mirror, err := w.create(ctx, step)
+	mirror, err := w.create(ctx, result)
 	if err != nil {
 		return nil, err
 	}

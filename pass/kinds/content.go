@@ -27,8 +27,10 @@ const (
 func ContentOf(kind Kind, side record.Side, object *unstructured.Unstructured) Content {
 	content := bare(object)
 	kind.Disown(side, content)
-	if StatusCounts(kind) && !isEmpty(object.Object["status"]) {
-		content["status"] = runtime.DeepCopyJSONValue(object.Object["status"])
+	if hashed, ok := kind.(statusHashed); ok {
+		if counts := hashed.statusHashed(side, child(object.Object, "status")); !isEmpty(counts) {
+			content["status"] = runtime.DeepCopyJSONValue(counts)
+		}
 	}
 	metadata := Content{}
 	setStrings(metadata, "labels", crossingLabels(side, object.GetLabels()))

@@ -52,6 +52,7 @@ func ownAnnotation(key string) bool {
 		"control-plane.alpha.kubernetes.io/leader",
 		"volume.beta.kubernetes.io/storage-provisioner",
 		"volume.kubernetes.io/storage-provisioner",
+		"volume.kubernetes.io/storage-resizer",
 		"volume.kubernetes.io/selected-node":
 		return true
 	}

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/syncpass/syncpass/record"
 )
 
 // pod: what a tenant's Pod becomes on the host. A create projects everything; afterwards only what Kubernetes lets a
@@ -16,7 +18,7 @@ type pod struct{ Generic }
 // not taken for drift.
 const AnnotationImages = domain + "/virtual-images"
 
-func (p pod) statusHashed() {}
+func (p pod) statusHashed(_ record.Side, status Content) any { return status }
 
 // Project is the whole translation for a create, and the fields that may change for an update.
 func (p pod) Project(m Mapping, tenant, host, mirror *unstructured.Unstructured) {

@@ -3,6 +3,8 @@ package kinds
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/syncpass/syncpass/record"
 )
 
 // podDisruptionBudget: selects the tenant's own Pods of its own namespace, and counts them the way the tenant does.
@@ -12,7 +14,12 @@ import (
 type podDisruptionBudget struct{ Generic }
 
 // statusHashed: how many Pods the tenant's controller wants healthy is what the mirror asks for.
-func (b podDisruptionBudget) statusHashed() {}
+func (b podDisruptionBudget) statusHashed(side record.Side, status Content) any {
+	if side == record.Host {
+		return nil
+	}
+	return status["desiredHealthy"]
+}
 
 // Project marks the selector; without one, a budget covers no Pod, and must not come to cover all.
 func (b podDisruptionBudget) Project(m Mapping, tenant, _, mirror *unstructured.Unstructured) {

@@ -1,7 +1,6 @@
 package kinds
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -140,7 +139,7 @@ func managedImage(host *unstructured.Unstructured, list, name string) bool {
 	path := fieldpath.MakePathOrDie("spec", list, fieldpath.KeyByFields("name", name), "image")
 	for _, entry := range host.GetManagedFields() {
 		set := &fieldpath.Set{}
-		if entry.Manager == FieldManager && entry.FieldsV1 != nil && set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)) == nil && set.Has(path) {
+		if entry.Manager == FieldManager && entry.FieldsV1 != nil && set.FromJSON(entry.FieldsV1.GetRawReader()) == nil && set.Has(path) {
 			return true
 		}
 	}

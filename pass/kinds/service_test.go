@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -167,5 +168,109 @@ func TestServicesOfAnUnlikelyShape(t *testing.T) {
 				ContentOf(services, record.Host, want)
 			}
 		})
+	}
+}
+
+func serviceCrossing(tenant, created, host Content) crossing {
+	return crossing{"v1", "Service", Content{"spec": tenant}, Content{"spec": created}, Content{"spec": host}}
+}
+
+var serviceCrossings = map[string]crossing{
+	"two families required, of a host that has one": serviceCrossing(
+		Content{"type": "ClusterIP", "clusterIP": "10.43.0.7", "clusterIPs": []any{"10.43.0.7", "fd00::7"}, "ipFamilies": []any{"IPv4", "IPv6"}, "ipFamilyPolicy": "RequireDualStack"},
+		Content{"type": "ClusterIP", "ipFamilyPolicy": "PreferDualStack"},
+		Content{"type": "ClusterIP", "clusterIP": "10.96.3.1", "clusterIPs": []any{"10.96.3.1"}, "ipFamilies": []any{"IPv4"}, "ipFamilyPolicy": "PreferDualStack"}),
+	"two families preferred, on a host that has two": serviceCrossing(
+		Content{"type": "ClusterIP", "clusterIP": "10.43.0.7", "clusterIPs": []any{"10.43.0.7"}, "ipFamilies": []any{"IPv4"}, "ipFamilyPolicy": "PreferDualStack"},
+		Content{"type": "ClusterIP", "ipFamilyPolicy": "PreferDualStack"},
+		Content{"type": "ClusterIP", "clusterIP": "fd00::7", "clusterIPs": []any{"fd00::7", "10.96.3.1"}, "ipFamilies": []any{"IPv6", "IPv4"}, "ipFamilyPolicy": "PreferDualStack"}),
+	"two families that the host's admin requires too": serviceCrossing(
+		Content{"type": "ClusterIP", "ipFamilyPolicy": "RequireDualStack"},
+		Content{"type": "ClusterIP", "ipFamilyPolicy": "PreferDualStack"},
+		Content{"type": "ClusterIP", "ipFamilyPolicy": "RequireDualStack"}),
+	"headless and without a selector": serviceCrossing(
+		Content{"type": "ClusterIP", "clusterIP": "None", "clusterIPs": []any{"None"}, "ipFamilies": []any{"IPv4", "IPv6"}, "ipFamilyPolicy": "RequireDualStack", "ports": []any{port("sql", 5432, nil)}},
+		Content{"type": "ClusterIP", "clusterIP": "None", "ipFamilyPolicy": "PreferDualStack", "ports": []any{port("sql", 5432, nil)}},
+		Content{"type": "ClusterIP", "clusterIP": "None", "clusterIPs": []any{"None"}, "ipFamilies": []any{"IPv4", "IPv6"}, "ipFamilyPolicy": "PreferDualStack", "ports": []any{port("sql", 5432, nil)}}),
+	"addresses that the tenant chose outside of the allocators": serviceCrossing(
+		Content{"type": "LoadBalancer", "loadBalancerIP": "192.0.2.1", "externalIPs": []any{"192.0.2.2"}, "loadBalancerSourceRanges": []any{"10.0.0.0/8"}, "loadBalancerClass": "example.com/lb"},
+		Content{"type": "LoadBalancer", "loadBalancerIP": "192.0.2.1", "externalIPs": []any{"192.0.2.2"}, "loadBalancerSourceRanges": []any{"10.0.0.0/8"}, "loadBalancerClass": "example.com/lb"},
+		Content{"type": "LoadBalancer", "loadBalancerIP": "192.0.2.1", "externalIPs": []any{"192.0.2.2"}, "loadBalancerSourceRanges": []any{"10.0.0.0/8"}, "loadBalancerClass": "example.com/lb"}),
+}
+
+// The managedFields are those of a kube-apiserver 1.37 after a create by kubectl that named the first and third node
+// port: what it allocates itself is in nobody's.
+const servicePortsOfKubectl = `{"f:spec":{"f:ports":{".":{},
+	"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:nodePort":{},"f:port":{},"f:protocol":{},"f:targetPort":{}},
+	"k:{\"port\":81,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:port":{},"f:protocol":{},"f:targetPort":{}},
+	"k:{\"port\":82,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:nodePort":{},"f:port":{},"f:protocol":{},"f:targetPort":{}}},"f:type":{}}}`
+
+func TestANodePortThatWasAskedForIsTriedAndGivenUp(t *testing.T) {
+	nodePorts := func(o *unstructured.Unstructured) []any {
+		var found []any
+		for _, p := range entries(child(o.Object, "spec")["ports"]) {
+			found = append(found, p["nodePort"])
+		}
+		return found
+	}
+	tenant := serviceOf(Content{"type": "NodePort", "ports": []any{
+		port("a", 80, Content{"nodePort": int64(30080)}), port("b", 81, Content{"nodePort": int64(30915)}), port("c", 82, Content{"nodePort": int64(30082)}),
+	}})
+	require.Equal(t, []any{nil, nil, nil}, nodePorts(mapping.Project(services, tenant, nil, KeepNone)), "nobody asked for any")
+	tenant.SetManagedFields([]metav1.ManagedFieldsEntry{entryOf("kubectl", "", servicePortsOfKubectl)})
+	mirror := mapping.Project(services, tenant, nil, KeepNone)
+	require.Equal(t, []any{int64(30080), nil, int64(30082)}, nodePorts(mirror))
+	require.Equal(t, ContentOf(services, record.Host, mirror), ContentOf(services, record.Host, stored(mapping.Project(services, tenant, nil, KeepNone))))
+
+	yields := services.(Yields)
+	for _, test := range []struct {
+		refused []string
+		want    []any
+		given   string
+	}{
+		{[]string{"spec.ports[0].nodePort"}, []any{nil, nil, int64(30082)}, "30080"},
+		{[]string{"spec.ports[0].nodePort", "spec.ports[2].nodePort"}, []any{nil, nil, nil}, "30080, 30082"},
+		{[]string{"spec.ports[1].nodePort"}, nil, ""},
+		{[]string{"spec.ports[9].nodePort", "spec.type"}, nil, ""},
+		{nil, nil, ""},
+	} {
+		yielded, given := yields.Yield(mirror, test.refused)
+		if test.want == nil {
+			require.Nil(t, yielded, "there is nothing to give up")
+			continue
+		}
+		require.Equal(t, test.want, nodePorts(yielded))
+		require.Contains(t, given, test.given)
+		require.Equal(t, []any{int64(30080), nil, int64(30082)}, nodePorts(mirror))
+	}
+
+	host := stored(mirror)
+	host.Object["spec"] = Content{"type": "NodePort", "ports": []any{
+		port("a", 80, Content{"nodePort": int64(32591)}), port("b", 81, Content{"nodePort": int64(31981)}), port("c", 82, Content{"nodePort": int64(30082)}),
+	}}
+	require.Equal(t, []any{int64(32591), int64(31981), int64(30082)}, nodePorts(mapping.Project(services, tenant, host, KeepForeign)), "what was given up is not asked for again")
+
+	tenant.Object["spec"].(Content)["type"] = "ClusterIP"
+	require.Equal(t, []any{nil, nil, nil}, nodePorts(mapping.Project(services, tenant, nil, KeepNone)), "a ClusterIP has none")
+}
+
+// The type changes in place, in every direction, and takes with it what it has no use for.
+func TestAServiceChangesItsType(t *testing.T) {
+	host := stored(mapping.Project(services, serviceOf(Content{}), nil, KeepNone))
+	host.Object["spec"] = Content{"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": int64(32999), "clusterIP": "10.96.3.1", "clusterIPs": []any{"10.96.3.1"},
+		"ports": []any{port("http", 80, Content{"nodePort": int64(31111)})}}
+	for typeOf, want := range map[string]Content{
+		"LoadBalancer": host.Object["spec"].(Content),
+		"NodePort":     {"type": "NodePort", "externalTrafficPolicy": "Local", "clusterIP": "10.96.3.1", "clusterIPs": []any{"10.96.3.1"}, "ports": []any{port("http", 80, Content{"nodePort": int64(31111)})}},
+		"ClusterIP":    {"type": "ClusterIP", "clusterIP": "10.96.3.1", "clusterIPs": []any{"10.96.3.1"}, "ports": []any{port("http", 80, nil)}},
+		"ExternalName": {"type": "ExternalName", "ports": []any{port("http", 80, nil)}},
+	} {
+		spec := Content{"type": typeOf, "ports": []any{port("http", 80, nil)}}
+		if typeOf == "LoadBalancer" || typeOf == "NodePort" {
+			spec["externalTrafficPolicy"] = "Local"
+		}
+		mirror := mapping.Project(services, serviceOf(spec), host, KeepForeign)
+		require.Equal(t, want, mirror.Object["spec"], typeOf)
+		require.Empty(t, services.Immutable(host.Object, mirror.Object), typeOf)
 	}
 }

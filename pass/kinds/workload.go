@@ -2,6 +2,8 @@ package kinds
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/syncpass/syncpass/record"
 )
 
 // Workloads are the surroundings that a tenant's Pods find on the host.
@@ -94,6 +96,9 @@ func ClusterIP(service *unstructured.Unstructured) string {
 	return ip
 }
 
-// statusHashed is a kind whose status counts as content when a side is asked whether it changed. That keeps a field that
-// the tenant's API server does not store from being written for ever.
-type statusHashed interface{ statusHashed() }
+// statusHashed is a kind of whose status something counts as content when a side is asked whether it changed. For a status
+// that is reported, that keeps a field that the tenant's API server does not store from being written for ever.
+type statusHashed interface {
+	// statusHashed is what counts of a side's status; nil for nothing.
+	statusHashed(side record.Side, status Content) any
+}

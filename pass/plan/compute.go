@@ -58,6 +58,10 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 		c.plan.Steps[len(c.plan.Steps)-1].Error = snapshot.Error
 		return
 	}
+	if refuses, ok := whole.kind.(kinds.Refuses); ok {
+		c.skip(whole, record.Host, record.KindUnavailable, refuses.Refused(), nil)
+		return
+	}
 	if whole.state != (record.State{}) {
 		c.plan.History = append(c.plan.History, Change{Key: whole.key})
 	}

@@ -64,6 +64,7 @@ func (c *computation) decide(p *pair) {
 //	as intended, changed field ours  | it landed: the sides agreed then
 //	the version that was read        | it did not land: the last recorded agreement stays
 //	created, stored as written       | it landed, and somebody changed the mirror since
+//	a tenant object, and gone        | nobody can tell either
 //	anything else                    | nobody can tell whether they agreed before or after it, so both sides count as changed
 func (c *computation) settle(p *pair) {
 	intent := p.state.Intent
@@ -76,7 +77,11 @@ func (c *computation) settle(p *pair) {
 	if intent.Side == record.Tenant {
 		written = p.tenant
 	}
-	if written == nil || intent.Want.IsZero() {
+	switch {
+	case written == nil && intent.Side == record.Tenant && p.state.Baseline != nil:
+		p.state.Baseline = doubted(*p.state.Baseline) // it may have landed before the tenant object was deleted
+		return
+	case written == nil || intent.Want.IsZero():
 		return
 	}
 	now := c.version(p, intent.Side, written)

@@ -113,6 +113,20 @@ func TestAnInterruptedWriteIsRecognised(t *testing.T) {
 			"update tenant HostChanged",
 		},
 		{
+			"a pull of which nobody knows whether it landed before the tenant object was deleted is held",
+			func(w *world, tenant, host *unstructured.Unstructured) { w.see(tenant, w.edited(host, a2)) },
+			func(w *world, step plan.Step) { w.see(nil, w.edited(step.Source, data("a", "1"))) },
+			"skip host Conflict",
+		},
+		{
+			"a push that landed and that somebody took back is held",
+			func(w *world, tenant, host *unstructured.Unstructured) { w.see(w.edited(tenant, a2), host) },
+			func(w *world, step plan.Step) {
+				w.see(step.Source, w.edited(landed(w, step), data("a", "1"), managedBy("kubectl-edit")))
+			},
+			"skip host Conflict",
+		},
+		{
 			"somebody else who wrote the same in the tenant is not taken for us",
 			func(w *world, tenant, host *unstructured.Unstructured) { w.see(tenant, w.edited(host, a2)) },
 			func(w *world, step plan.Step) {
