@@ -7,10 +7,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/syncpass/syncpass/e2e/cluster"
+	"github.com/syncpass/syncpass/e2e/node"
 	"github.com/syncpass/syncpass/e2e/proxy"
 	"github.com/syncpass/syncpass/e2e/scenario"
 )
@@ -57,6 +61,8 @@ type surroundings struct {
 	ctx context.Context
 	// host and tenant are reached directly, with every right.
 	host, tenant *cluster.Cluster
+	// node runs the host's Pods; nil in most suites.
+	node *node.Node
 	// hostProxy and tenantProxy are the way that the binary takes; both write to requests.
 	hostProxy, tenantProxy *proxy.Proxy
 	requests               *proxy.Log
@@ -72,30 +78,37 @@ type surroundings struct {
 	scenarios *scenario.Runner
 }
 
-// shared is the one suite of this process, made when a test first asks for it.
-var shared struct {
+// lazySuite is a suite of this process, made when a test first asks for it.
+type lazySuite struct {
 	sync.Mutex
 	*surroundings
 	// err is why it could not be started; told, that a test has said so in full.
 	err  error
 	told bool
-	ctx  context.Context
+	// withNode gives its host a node.
+	withNode bool
 }
+
+// shared is for all tests but those that need Pods to run, which get hostNode.
+var shared, hostNode = &lazySuite{}, &lazySuite{withNode: true}
+
+// testsCtx ends when the tests are interrupted.
+var testsCtx context.Context
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	var interrupt context.CancelCauseFunc
-	shared.ctx, interrupt = context.WithCancelCause(context.Background())
+	testsCtx, interrupt = context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		got := (<-signals).(syscall.Signal)
 		interrupt(fmt.Errorf("the tests were stopped by a signal: %s", got))
-		_ = stop() // it has said what went wrong
+		_ = stopAll() // it has said what went wrong
 		os.Exit(128 + int(got))
 	}()
 	code := m.Run()
-	if err := stop(); err != nil && code == 0 {
+	if err := stopAll(); err != nil && code == 0 {
 		code = 1
 	}
 	os.Exit(code)
@@ -104,36 +117,53 @@ func TestMain(m *testing.M) {
 // suite returns the control planes, and starts them if no test has before.
 func suite(t *testing.T) *surroundings {
 	t.Helper()
+	return shared.get(t)
+}
+
+// nodeSuite returns other control planes, whose host has a node; where none can
+// run the test is skipped.
+func nodeSuite(t *testing.T) *surroundings {
+	t.Helper()
+	if lacks := node.Requirements(); len(lacks) > 0 {
+		t.Skip(strings.Join(lacks, "; "))
+	}
+	return hostNode.get(t)
+}
+
+func (l *lazySuite) get(t *testing.T) *surroundings {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("this test starts real control planes, which -short leaves out")
 	}
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.surroundings == nil && shared.err == nil {
+	l.Lock()
+	defer l.Unlock()
+	if l.surroundings == nil && l.err == nil {
 		began := time.Now()
-		if shared.surroundings, shared.err = start(shared.ctx); shared.err == nil {
+		if l.surroundings, l.err = start(testsCtx, l.withNode); l.err == nil {
 			t.Logf("host and tenant started in %s", time.Since(began).Round(time.Millisecond))
 		}
 	}
-	if shared.err != nil {
-		if shared.told {
+	if l.err != nil {
+		if l.told {
 			t.Fatal("the control planes did not start: see the first test that says so")
 		}
-		shared.told = true
-		t.Fatalf("starting the control planes: %v", shared.err)
+		l.told = true
+		t.Fatalf("starting the control planes: %v", l.err)
 	}
-	return shared.surroundings
+	return l.surroundings
 }
 
-// stop ends whatever the suite started and removes what it wrote.
-func stop() error {
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.surroundings == nil {
+// stopAll ends whatever the suites started and removes what they wrote.
+func stopAll() error { return errors.Join(shared.stop(), hostNode.stop()) }
+
+func (l *lazySuite) stop() error {
+	l.Lock()
+	defer l.Unlock()
+	if l.surroundings == nil {
 		return nil
 	}
-	err := shared.stop()
-	shared.surroundings, shared.err = nil, errors.New("they were stopped")
+	err := l.surroundings.stop()
+	l.surroundings, l.err = nil, errors.New("they were stopped")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "stopping the control planes:", err)
 	}
@@ -141,8 +171,8 @@ func stop() error {
 }
 
 // start brings up both control planes with controllers, the CRDs on the host, and
-// the proxies. What it could not finish it takes down.
-func start(ctx context.Context) (s *surroundings, err error) {
+// the proxies, and the node if one is wanted. What it could not finish it takes down.
+func start(ctx context.Context, withNode bool) (s *surroundings, err error) {
 	s = &surroundings{ctx: ctx, requests: &proxy.Log{}}
 	defer func() {
 		if err != nil {
@@ -158,8 +188,19 @@ func start(ctx context.Context) (s *surroundings, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %s", startLimit))
 	defer cancel()
 	options := cluster.Options{Log: os.Stderr}
+	if withNode {
+		if s.node, err = node.Start(ctx, node.Options{Log: os.Stderr}); err != nil {
+			return s, err
+		}
+		options.AdvertiseAddress = s.node.HostAddress
+	}
 	if s.host, s.tenant, err = cluster.StartPair(ctx, cluster.Local(), options, options); err != nil {
 		return s, err
+	}
+	if withNode {
+		if err := s.node.Join(ctx, s.host); err != nil {
+			return s, err
+		}
 	}
 	if err := applyCRDs(ctx, s.host); err != nil {
 		return s, err
@@ -236,8 +277,10 @@ func buildRunner(ctx context.Context, dir string) (string, error) {
 		return filepath.Abs(*runnerFlag)
 	}
 	path := filepath.Join(dir, "runner")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/runner")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "./cmd/runner")
 	build.Dir = ".."
+	// As it is released: without cgo, it runs in an image that holds nothing else.
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build ./cmd/runner: %w\n%s", err, output)
 	}
@@ -251,11 +294,16 @@ func (s *surroundings) binary(t *testing.T) scenario.Binary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return scenario.Binary{
-		Path: path,
-		Env:  map[string]string{"SYNCPASS_HOST_KUBECONFIG": s.hostKubeconfig, "HOME": s.dir},
-		Log:  s.requests,
+	env := map[string]string{"SYNCPASS_HOST_KUBECONFIG": s.hostKubeconfig, "HOME": s.dir}
+	if s.node != nil {
+		// The proxy in the tenant's kubeconfig listens where no Pod can reach it.
+		server, err := url.Parse(s.tenant.Config.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env["SYNCPASS_TENANT_API_ENDPOINT"] = net.JoinHostPort(s.node.HostAddress, server.Port())
 	}
+	return scenario.Binary{Path: path, Env: env, Log: s.requests}
 }
 
 // runner is the runner of scenario files, for tests that need its surroundings too.
@@ -264,12 +312,15 @@ func (s *surroundings) runner(t *testing.T) *scenario.Runner {
 	if s.scenarios != nil {
 		return s.scenarios
 	}
+	has := []string{scenario.NeedTenantControllers}
+	if s.node != nil {
+		has = append(has, scenario.NeedHostNode)
+	}
 	var err error
 	s.scenarios, err = scenario.NewRunner(t.Context(), scenario.Environment{
 		Host: s.host.Config, Tenant: s.tenant.Config, TenantKubeconfig: s.tenantKubeconfig,
 		Binary: s.binary(t),
-		// The local provider runs controllers, and no node.
-		Has: []string{scenario.NeedTenantControllers},
+		Has:    has,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -293,6 +344,9 @@ func (s *surroundings) stop() error {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}
+	}
+	if s.node != nil {
+		errs = append(errs, s.node.Stop())
 	}
 	for _, c := range []*cluster.Cluster{s.host, s.tenant} {
 		if c != nil {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,11 @@ func TestScenarios(t *testing.T) {
 		t.Run(filepath.ToSlash(name), func(t *testing.T) {
 			file, err := scenario.Read(path)
 			require.NoError(t, err)
-			s := suite(t)
+			find := suite
+			if slices.Contains(file.Needs, scenario.NeedHostNode) {
+				find = nodeSuite
+			}
+			s := find(t)
 			runner := s.runner(t)
 			if missing := runner.Missing(file); len(missing) > 0 {
 				t.Skipf("%q needs %s, which these control planes do not have", file.Name, strings.Join(missing, ", "))

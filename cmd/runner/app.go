@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/syncpass/syncpass/pass"
@@ -87,15 +88,11 @@ func (a *app) start() (*session, error) {
 
 // pass runs the verbs pass and plan: one pass or dry run for each tenant, printed.
 func (a *app) pass(ctx context.Context, format outputFormat, dryRun bool) error {
-	s, err := a.start()
+	s, tenants, err := a.selectTenants(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.host.cluster.Close()
-	tenants, err := s.host.tenants(ctx, s.config)
-	if err != nil {
-		return err
-	}
 	if len(tenants) == 0 {
 		if err := s.noTenants(); err != nil {
 			return err
@@ -111,6 +108,21 @@ func (a *app) pass(ctx context.Context, format outputFormat, dryRun bool) error 
 		}
 	}
 	return nil
+}
+
+// selectTenants starts a session and lists the tenants that its configuration selects. The session's host is the
+// caller's to close.
+func (a *app) selectTenants(ctx context.Context) (*session, []types.NamespacedName, error) {
+	s, err := a.start()
+	if err != nil {
+		return nil, nil, err
+	}
+	tenants, err := s.host.tenants(ctx, s.config)
+	if err != nil {
+		s.host.cluster.Close()
+		return nil, nil, err
+	}
+	return s, tenants, nil
 }
 
 // noTenants says whether there being nothing to do is a mistake. In one namespace it most likely is; a host without

@@ -41,15 +41,11 @@ func (a *app) explainCommand() *cobra.Command {
 
 // explain explains one object of one tenant.
 func (a *app) explain(ctx context.Context, format outputFormat, kind string, object types.NamespacedName) error {
-	s, err := a.start()
+	s, tenants, err := a.selectTenants(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.host.cluster.Close()
-	tenants, err := s.host.tenants(ctx, s.config)
-	if err != nil {
-		return err
-	}
 	if len(tenants) != 1 {
 		return invalid(fmt.Errorf("explain looks at one tenant, and %d are selected: set SYNCPASS_TENANT", len(tenants)))
 	}

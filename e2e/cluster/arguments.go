@@ -54,6 +54,8 @@ func apiServerArgs(f *folder, port int, opts Options) []string {
 		// For logs, exec and port-forward, should the cluster have a node.
 		"--kubelet-client-certificate=" + f.path(kubeletClientCert),
 		"--kubelet-client-key=" + f.path(kubeletClientKey),
+		// This machine knows no node by its name.
+		"--kubelet-preferred-address-types=InternalIP",
 		"--authorization-mode=Node,RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-signing-key-file=" + f.path(serviceAccountKey),

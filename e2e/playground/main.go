@@ -24,6 +24,7 @@ import (
 	"syscall"
 
 	"github.com/syncpass/syncpass/e2e/cluster"
+	"github.com/syncpass/syncpass/e2e/node"
 )
 
 const usage = `Usage: go run ./e2e/playground [flags] VERB
@@ -31,7 +32,8 @@ const usage = `Usage: go run ./e2e/playground [flags] VERB
   demo      bring up a host and a tenant, sync them, show what happened, take them down
   up        bring them up, leave them running, print the exports to use them
   down      stop them and remove their data
-  binaries  find, download or build etcd, kube-apiserver and kube-controller-manager
+  binaries  find, download or build etcd, kube-apiserver and kube-controller-manager, and what a node
+            is made of where one can run
 
 Flags:
 `
@@ -91,7 +93,11 @@ func run(ctx context.Context, args []string) error {
 
 // binaries lets the clusters of later steps start at once.
 func (p *playground) binaries(ctx context.Context) error {
-	paths, err := cluster.Binaries(ctx, p.progress, cluster.ControlPlane...)
+	wanted := cluster.ControlPlane
+	if len(node.Requirements()) == 0 {
+		wanted = slices.Concat(wanted, node.Components)
+	}
+	paths, err := cluster.Binaries(ctx, p.progress, wanted...)
 	if err != nil {
 		return err
 	}
