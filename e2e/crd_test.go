@@ -74,20 +74,21 @@ const oneKind = "resources: [{apiVersion: v1, kind: ConfigMap, direction: toHost
 
 func TestTheAPIServerTakesAndDefaultsAPolicyAsParseDoes(t *testing.T) {
 	for name, manifest := range map[string]string{
-		"the example":                        examplePolicy,
-		"nothing but resources":              policyWith(oneKind),
-		"groups of fields that are empty":    policyWith(oneKind + ", driftDetection: {}, explain: {}"),
-		"the schedule paused":                policyWith(oneKind + ", driftDetection: {enabled: false}"),
-		"no trail":                           policyWith(oneKind + ", explain: {recordDecisions: true, retain: 0}"),
-		"the longest trail":                  policyWith(oneKind + ", explain: {retain: 10000}"),
-		"an interval of a second":            policyWith(oneKind + ", driftDetection: {interval: 1000ms}"),
-		"an interval with a fraction":        policyWith(oneKind + ", driftDetection: {interval: 1.5s}"),
-		"an interval of several units":       policyWith(oneKind + ", driftDetection: {interval: +1h2m3.s4ms5us6µs7ns}"),
-		"one kind name in two groups":        policyWith("resources: [{apiVersion: v1, kind: Event2, direction: toHost}, {apiVersion: example.com/v1, kind: Event2, direction: fromHost}]"),
-		"another group's Role":               policyWith("resources: [{apiVersion: example.com/v1, kind: Role, direction: toHost}]"),
-		"nodes from the host":                policyWith("resources: [{apiVersion: v1, kind: Node, direction: fromHost}]"),
-		"a cluster-scoped kind":              policyWith("resources: [{apiVersion: v1, kind: Namespace, direction: toHost}]"),
-		"as many kinds as a policy can name": policyWith("resources: [" + manyKinds(policy.MaxResources) + "]"),
+		"the example": examplePolicy,
+		"what narrows a kind, and what it refers to": policyWith("resources: [{apiVersion: example.com/v1, kind: Widget, direction: toHost, references: [{path: spec.a, kind: Secret}, {path: 'spec.rules[*].b[\"x/y\"]', kind: Bucket, apiVersion: example.com/v1}], selector: {matchLabels: {a: b}, matchExpressions: [{key: c, operator: Exists}]}, namespaces: [default, a]}]"),
+		"nothing but resources":                      policyWith(oneKind),
+		"groups of fields that are empty":            policyWith(oneKind + ", driftDetection: {}, explain: {}"),
+		"the schedule paused":                        policyWith(oneKind + ", driftDetection: {enabled: false}"),
+		"no trail":                                   policyWith(oneKind + ", explain: {recordDecisions: true, retain: 0}"),
+		"the longest trail":                          policyWith(oneKind + ", explain: {retain: 10000}"),
+		"an interval of a second":                    policyWith(oneKind + ", driftDetection: {interval: 1000ms}"),
+		"an interval with a fraction":                policyWith(oneKind + ", driftDetection: {interval: 1.5s}"),
+		"an interval of several units":               policyWith(oneKind + ", driftDetection: {interval: +1h2m3.s4ms5us6µs7ns}"),
+		"one kind name in two groups":                policyWith("resources: [{apiVersion: v1, kind: Event2, direction: toHost}, {apiVersion: example.com/v1, kind: Event2, direction: fromHost}]"),
+		"another group's Role":                       policyWith("resources: [{apiVersion: example.com/v1, kind: Role, direction: toHost}]"),
+		"nodes from the host":                        policyWith("resources: [{apiVersion: v1, kind: Node, direction: fromHost}]"),
+		"a cluster-scoped kind":                      policyWith("resources: [{apiVersion: v1, kind: Namespace, direction: toHost}]"),
+		"as many kinds as a policy can name":         policyWith("resources: [" + manyKinds(policy.MaxResources) + "]"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			object, err := dryCreate(t.Context(), t, policy.SyncPolicyResource, "", manifest)
@@ -131,7 +132,20 @@ func reservedKind(apiVersion, kind string) badField {
 
 // TestTheAPIServerRefusesEachBadFieldAsParseDoes: both name the same field.
 func TestTheAPIServerRefusesEachBadFieldAsParseDoes(t *testing.T) {
+	widget := func(more string) string {
+		return "resources: [{apiVersion: example.com/v1, kind: Widget, direction: toHost, " + more + "}]"
+	}
 	for name, test := range map[string]badField{
+		"a reference to metadata":       {spec: widget("references: [{path: metadata.name, kind: Secret}]"), path: "spec.resources[0].references[0].path"},
+		"a path that is none":           {spec: widget("references: [{path: spec..a, kind: Secret}]"), path: "spec.resources[0].references[0].path"},
+		"a reference without a kind":    {spec: widget("references: [{path: spec.a}]"), path: "spec.resources[0].references[0].kind"},
+		"one path twice":                {spec: widget("references: [{path: spec.a, kind: Secret}, {path: spec.a, kind: ConfigMap}]"), path: "spec.resources[0].references[1].path", serverPath: "spec.resources[0].references[1]"},
+		"references of a Secret":        {spec: "resources: [{apiVersion: v1, kind: Secret, direction: toHost, references: [{path: data.a, kind: Secret}]}]", path: "spec.resources[0].references", serverPath: "spec.resources[0]"},
+		"a Node by its labels":          {spec: "resources: [{apiVersion: v1, kind: Node, direction: fromHost, selector: {}}]", path: "spec.resources[0].selector", serverPath: "spec.resources[0]"},
+		"a label that is a number":      {spec: widget("selector: {matchLabels: {a: 1}}"), path: "spec.resources[0].selector.matchLabels.a"},
+		"no namespaces":                 {spec: widget("namespaces: []"), path: "spec.resources[0].namespaces"},
+		"a namespace twice":             {spec: widget("namespaces: [a, a]"), path: "spec.resources[0].namespaces[1]"},
+		"a namespace that is a pattern": {spec: widget("namespaces: ['a-*']"), path: "spec.resources[0].namespaces[0]"},
 		"unknown conflictPolicy":        {spec: oneKind + ", conflictPolicy: newest", path: "spec.conflictPolicy"},
 		"conflictPolicy no string":      {spec: oneKind + ", conflictPolicy: 1", path: "spec.conflictPolicy"},
 		"enabled no boolean":            {spec: oneKind + `, driftDetection: {enabled: "yes"}`, path: "spec.driftDetection.enabled"},

@@ -24,6 +24,8 @@ type recording struct {
 	passID  string
 	now     time.Time
 
+	// guardID is the plan that a guard withheld, so that another plan is other news.
+	guardID string
 	// added are decisions new to the trail; refreshed are standing skips seen again after a while. Each is an Event.
 	added     []record.Decision
 	refreshed map[record.Key]record.Standing
@@ -106,7 +108,11 @@ func (r *recording) baseline(result *apply.Result) *record.Baseline {
 func (r *recording) stand(result *apply.Result) {
 	step, d := result.Step, result.Decision
 	state := record.State{Baseline: step.State.Baseline, Standing: step.State.Standing}
-	if result.Unknown {
+	switch {
+	case d.Reason == record.GuardTenantIdentity:
+		// The history is another tenant's than the one that answers: what it knows stays as it was.
+		state = r.history.Get(step.Key)
+	case result.Unknown:
 		state.Intent = step.Intent
 	}
 	if d.Reason == record.NotAttempted {
@@ -145,7 +151,7 @@ func (r *recording) digest(d record.Decision) record.Hash {
 		fields[i] = field
 	}
 	return r.hasher.Hash(map[string]any{
-		"reason": string(d.Reason), "fields": fields, "error": figures.ReplaceAllString(d.Error, "#"),
+		"reason": string(d.Reason), "fields": fields, "guard": r.guardID, "error": figures.ReplaceAllString(d.Error, "#"),
 	})
 }
 

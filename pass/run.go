@@ -145,7 +145,7 @@ func (r *run) pass(ctx context.Context) error {
 	writer := &apply.Writer{
 		Clients:   map[record.Side]dynamic.Interface{record.Host: r.Host.Dynamic(), record.Tenant: r.tenant.Dynamic()},
 		Resources: resources, Concurrency: r.Concurrency, Fence: r.fence,
-		Host: r.Host.Core(), Tenant: r.tenant.Core(), TenantCA: r.tenant.CA(),
+		Host: r.Host.Core(), Tenant: r.tenant.Core(), TenantCA: r.tenant.CA(), Leases: r.tenant.Coordination(),
 	}
 	planned := r.plan(ctx, taken, writer)
 	r.result.PlanID = planned.GuardID
@@ -159,6 +159,9 @@ func (r *run) pass(ctx context.Context) error {
 	}
 	if err := r.reserve(ctx, planned, taken); err != nil {
 		return err
+	}
+	if err := writer.RenewLeases(ctx, planned.Leases); err != nil {
+		r.Log.Warn("Nodes of the tenant have missed a heartbeat", "error", err)
 	}
 	results, stopped := writer.Execute(ctx, planned.Steps)
 	for i := range results {
@@ -285,6 +288,7 @@ func (r *run) record(ctx context.Context, planned *plan.Plan, results []apply.Re
 	if planned.Writes() == 0 {
 		r.recording.learn(planned)
 	}
+	r.recording.guardID = planned.GuardID
 	r.recording.conclude(results)
 	r.recording.refresh(planned)
 	entries, told := r.recording.entries(r.loaded.Status.Entries, int(*r.target.policy.Spec.Explain.Retain))

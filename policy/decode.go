@@ -62,31 +62,6 @@ func (d *decoder) spec(path *field.Path, value any, spec *SyncPolicySpec) {
 	})
 }
 
-func (d *decoder) resources(path *field.Path, value any) []Resource {
-	list, ok := value.([]any)
-	if !ok {
-		d.mistyped(path, value, "a list of {apiVersion, kind, direction}")
-		return nil
-	}
-	// An element that cannot be read keeps its place, so that the others are reported at theirs.
-	resources := make([]Resource, len(list))
-	for i, element := range list {
-		resource := &resources[i]
-		d.object(path.Index(i), element, fields{
-			"apiVersion": func(path *field.Path, value any) {
-				resource.APIVersion = d.string(path, value, "a group and version such as v1 or apps/v1")
-			},
-			"kind": func(path *field.Path, value any) {
-				resource.Kind = d.string(path, value, "a kind such as ConfigMap")
-			},
-			"direction": func(path *field.Path, value any) {
-				resource.Direction = Direction(d.string(path, value, "one of "+join(directions)))
-			},
-		})
-	}
-	return resources
-}
-
 // exactly reports a top-level field that has been read and can only have one value.
 func (d *decoder) exactly(name, got, want string) {
 	path := field.NewPath(name)

@@ -17,6 +17,9 @@ const (
 	DefaultRetain          int32 = 1000
 )
 
+// DefaultReferenceVersion is the apiVersion of what a reference names, where it gives none. The field stays empty.
+const DefaultReferenceVersion = "v1"
+
 // SetDefaults fills in what is not set. It judges nothing: a value that is set stays, valid or not.
 func (s *SyncPolicy) SetDefaults() {
 	spec := &s.Spec

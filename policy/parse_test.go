@@ -149,7 +149,7 @@ func TestEachFaultIsReportedOnceAtItsField(t *testing.T) {
 			withSpec(oneKind + "explain: {keep: 1}"), `spec.explain.keep: Forbidden: unknown field; the fields here are recordDecisions, retain`},
 		"an unknown field in a resource": {
 			withSpec("resources: [{apiVersion: v1, kind: Pod, direction: toHost, group: x}]"),
-			`spec.resources[0].group: Forbidden: unknown field; the fields here are apiVersion, direction, kind`},
+			`spec.resources[0].group: Forbidden: unknown field; the fields here are apiVersion, direction, kind, namespaces, references, selector`},
 		"an unknown field in metadata": {
 			"apiVersion: tenantplane.io/v1alpha1\nkind: SyncPolicy\nmetadata: {nam: x}\nspec: {" + oneKind + "}",
 			"metadata.nam: Forbidden: unknown field \"nam\": see `kubectl explain syncpolicy.metadata`"},
@@ -205,9 +205,9 @@ func TestEachFaultIsReportedOnceAtItsField(t *testing.T) {
 		"resources is empty": {
 			withSpec("resources: []"), `spec.resources: Required value: list at least one {apiVersion, kind, direction}`},
 		"a resource is a string": {
-			withSpec("resources: [v1/Pod]"), `spec.resources[0]: Invalid value: "v1/Pod": a string where a map with apiVersion, direction, kind is wanted`},
+			withSpec("resources: [v1/Pod]"), `spec.resources[0]: Invalid value: "v1/Pod": a string where a map with apiVersion, direction, kind, namespaces, references, selector is wanted`},
 		"a resource is null": {
-			withSpec("resources: [null]"), `spec.resources[0]: Invalid value: nothing where a map with apiVersion, direction, kind is wanted`},
+			withSpec("resources: [null]"), `spec.resources[0]: Invalid value: nothing where a map with apiVersion, direction, kind, namespaces, references, selector is wanted`},
 		"the kind of a resource is a boolean": {
 			withSpec("resources: [{apiVersion: v1, kind: yes, direction: toHost}]"),
 			`spec.resources[0].kind: Invalid value: true: a boolean where a kind such as ConfigMap is wanted`},

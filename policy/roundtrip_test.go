@@ -31,13 +31,40 @@ func anyPolicy(t *rapid.T) *SyncPolicy {
 		},
 	}
 	for i := range rapid.IntRange(1, 20).Draw(t, "resources") {
-		policy.Spec.Resources = append(policy.Spec.Resources, Resource{
-			APIVersion: rapid.SampledFrom([]string{"v1", "apps/v1", "example.com/v1alpha1"}).Draw(t, "apiVersion"),
-			Kind:       fmt.Sprintf("%s%d", rapid.StringMatching(`[A-Z][A-Za-z]{0,10}`).Draw(t, "kind"), i),
-			Direction:  rapid.SampledFrom(directions).Draw(t, "direction"),
-		})
+		policy.Spec.Resources = append(policy.Spec.Resources, anyResource(t, i))
 	}
 	return policy
+}
+
+// anyResource draws a kind that no other number gives, with any of what may be said of it.
+func anyResource(t *rapid.T, number int) Resource {
+	resource := Resource{
+		APIVersion: rapid.SampledFrom([]string{"v1", "apps/v1", "example.com/v1alpha1"}).Draw(t, "apiVersion"),
+		Kind:       fmt.Sprintf("%s%d", rapid.StringMatching(`[A-Z][A-Za-z]{0,10}`).Draw(t, "kind"), number),
+		Direction:  rapid.SampledFrom(directions).Draw(t, "direction"),
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "references") {
+		resource.References = append(resource.References, Reference{
+			Path:       fmt.Sprintf("%s%d%s", rapid.SampledFrom([]string{"spec.a", `["a b"].c`, "x[*].y"}).Draw(t, "path"), i, rapid.SampledFrom([]string{"", "[*]", ".z", `["é b"]`}).Draw(t, "rest")),
+			Kind:       rapid.SampledFrom([]string{"Secret", "Bucket"}).Draw(t, "named"),
+			APIVersion: rapid.SampledFrom([]string{"", "v1", "example.com/v1"}).Draw(t, "version"),
+		})
+	}
+	if rapid.Bool().Draw(t, "selects") {
+		resource.Selector = &metav1.LabelSelector{}
+		if rapid.Bool().Draw(t, "labels") {
+			resource.Selector.MatchLabels = map[string]string{"app": rapid.StringMatching(`([a-z0-9]{1,5})?`).Draw(t, "value")}
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "requirements") {
+			resource.Selector.MatchExpressions = append(resource.Selector.MatchExpressions, rapid.SampledFrom([]metav1.LabelSelectorRequirement{
+				{Key: "example.com/tier", Operator: metav1.LabelSelectorOpExists}, {Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "", "1"}},
+			}).Draw(t, "requirement"))
+		}
+	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "namespaces") {
+		resource.Namespaces = append(resource.Namespaces, fmt.Sprint("team-", i))
+	}
+	return resource
 }
 
 func TestAValidPolicyIsTheSameAfterItWasWrittenAndRead(t *testing.T) {

@@ -122,6 +122,8 @@ type Explain struct {
 // +kubebuilder:validation:XValidation:rule="!(self.kind == 'ControllerRevision' && self.apiVersion.startsWith('apps/'))",message="ControllerRevision never crosses, as it belongs to the controllers of the cluster it is in"
 // +kubebuilder:validation:XValidation:rule="!(self.kind == 'Event' && (!self.apiVersion.contains('/') || self.apiVersion.startsWith('events.k8s.io/')))",message="Event never crosses, as it tells what happened in the cluster it is in"
 // +kubebuilder:validation:XValidation:rule="!(self.kind == 'Node' && !self.apiVersion.contains('/')) || self.direction == 'fromHost'",message="Node crosses fromHost only"
+// +kubebuilder:validation:XValidation:rule="!(self.kind == 'Secret' && !self.apiVersion.contains('/')) || !has(self.references) || size(self.references) == 0",message="a Secret holds values, which are no references"
+// +kubebuilder:validation:XValidation:rule="!(self.kind == 'Node' && !self.apiVersion.contains('/')) || !has(self.references) && !has(self.selector) && !has(self.namespaces)",message="which Nodes cross follows from the Pods on them alone"
 // +kubebuilder:object:generate=true
 type Resource struct {
 	// APIVersion is the group and version that both sides are read and written in, such as v1 or apps/v1.
@@ -138,6 +140,59 @@ type Resource struct {
 	Kind string `json:"kind"`
 	// Direction is the way that the content flows.
 	Direction Direction `json:"direction"`
+	// References are the fields of this kind that name other objects of the same namespace. Their values become the names
+	// of the mirrors on the way to the host and the tenant's own again on the way back. What the built-in kinds refer to
+	// (a Pod's Secrets, an Ingress' Services and so on) is known already and needs no entry.
+	//
+	// +listType=map
+	// +listMapKey=path
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	References []Reference `json:"references,omitempty"`
+	// Selector narrows the kind to the tenant objects with these labels; without one, labels do not matter. An object
+	// that stops matching counts as gone: its mirror is deleted, within the guards over deletes.
+	//
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// Namespaces narrows the kind to these namespaces of the tenant; without any, it crosses from all but the system
+	// namespaces. An object outside of them counts as gone, as under Selector.
+	//
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	Namespaces []string `json:"namespaces,omitempty"`
+}
+
+// Reference is a field that names an object of the same namespace.
+//
+// +kubebuilder:object:generate=true
+type Reference struct {
+	// Path of the field, such as spec.secretName. `[*]` stands for every item of a list, as in
+	// spec.rules[*].backend.name or spec.secretNames[*]; a key with other characters than letters, digits, - and _ is
+	// written in brackets and quotes, as in spec.parameters["example.com/secret"]. A field that is not there, or does not
+	// hold a string, is left alone.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9_-]+|\["[^"\\]+"\])(\.[A-Za-z0-9_-]+|\["[^"\\]+"\]|\[\*\])*$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([^A-Za-z]{2}(metadata|status|apiVersion|kind)\"|(metadata|status|apiVersion|kind)([^A-Za-z0-9_-]|$))')",message="metadata, status, apiVersion and kind hold no references"
+	Path string `json:"path"`
+	// Kind of the object that is named.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$`
+	Kind string `json:"kind"`
+	// APIVersion of the object that is named; v1 where it is left out. Only its group matters.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
 }
 
 // Direction is the way content flows between the two sides of a pair. Deletion always follows the tenant.

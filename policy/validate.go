@@ -6,8 +6,6 @@ import (
 	"time"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -23,6 +21,10 @@ const (
 	// MaxResources is more kinds than people list, and about as many as the API server allows a rule of a CRD to compare
 	// each with each.
 	MaxResources = 100
+	// MaxReferences and MaxNamespaces bound what one kind lists. More references would cost the API server more than it
+	// lets a rule of a CRD cost.
+	MaxReferences = 32
+	MaxNamespaces = 100
 )
 
 var (
@@ -56,80 +58,6 @@ func Validate(policy *SyncPolicy) field.ErrorList {
 		faults = append(faults, field.Invalid(path.Child("explain", "retain"), *retain, retainRange))
 	}
 	return append(faults, validateResources(path.Child("resources"), spec.Resources)...)
-}
-
-func validateResources(path *field.Path, resources []Resource) field.ErrorList {
-	switch {
-	case len(resources) == 0:
-		return field.ErrorList{field.Required(path, "list at least one {apiVersion, kind, direction}")}
-	case len(resources) > MaxResources:
-		return field.ErrorList{field.TooMany(path, len(resources), MaxResources)}
-	}
-	var faults field.ErrorList
-	seen := make(map[schema.GroupKind]int, len(resources))
-	for i, resource := range resources {
-		at := path.Index(i)
-		kind, ok := groupKind(at, resource, &faults)
-		if resource.Direction == "" {
-			faults = append(faults, field.Required(at.Child("direction"), "must be one of "+join(directionsOf(kind))))
-		} else {
-			faults = append(faults, supported(at.Child("direction"), resource.Direction, directionsOf(kind))...)
-		}
-		if !ok {
-			continue
-		}
-		if reason := reserved(kind); reason != "" {
-			faults = append(faults, field.Forbidden(at.Child("kind"), fmt.Sprintf("%s never crosses, as %s; take it off the list", kind, reason)))
-		}
-		first, listed := seen[kind]
-		if !listed {
-			seen[kind] = i
-			continue
-		}
-		fault := field.Duplicate(at, kind.String())
-		fault.Detail = fmt.Sprintf("the kind is at %s already, and crosses in one version and one direction; keep one of the two", path.Index(first))
-		faults = append(faults, fault)
-	}
-	return faults
-}
-
-// groupKind returns the group and kind of a resource if both are well formed.
-func groupKind(path *field.Path, resource Resource, faults *field.ErrorList) (schema.GroupKind, bool) {
-	group, ok := validGroup(path.Child("apiVersion"), resource.APIVersion, faults)
-	if !validKind(path.Child("kind"), resource.Kind, faults) || !ok {
-		return schema.GroupKind{}, false
-	}
-	return schema.GroupKind{Group: group, Kind: resource.Kind}, true
-}
-
-// validGroup returns the group of an apiVersion.
-func validGroup(path *field.Path, apiVersion string, faults *field.ErrorList) (string, bool) {
-	if apiVersion == "" {
-		*faults = append(*faults, field.Required(path, "a group and version such as v1 or apps/v1"))
-		return "", false
-	}
-	group, version, grouped := strings.Cut(apiVersion, "/")
-	if !grouped {
-		group, version = "", apiVersion
-	}
-	if len(validation.IsDNS1035Label(version)) > 0 || grouped && len(validation.IsDNS1123Subdomain(group)) > 0 {
-		*faults = append(*faults, field.Invalid(path, short(apiVersion), "must be a version such as v1, or a group and version such as apps/v1"))
-		return "", false
-	}
-	return group, true
-}
-
-// validKind applies the rule that a CustomResourceDefinition's kind is held to.
-func validKind(path *field.Path, kind string, faults *field.ErrorList) bool {
-	switch {
-	case kind == "":
-		*faults = append(*faults, field.Required(path, "a kind such as ConfigMap"))
-	case len(validation.IsDNS1035Label(strings.ToLower(kind))) > 0:
-		*faults = append(*faults, field.Invalid(path, short(kind), "must be the name of a kind such as ConfigMap: letters, digits and dashes, at most 63"))
-	default:
-		return true
-	}
-	return false
 }
 
 func supported[T ~string](path *field.Path, value T, values []T) field.ErrorList {

@@ -42,7 +42,8 @@ const (
 	HostChanged Reason = "HostChanged"
 	// TenantWins: the sides disagree and the policy or direction names the tenant as the winner.
 	TenantWins Reason = "TenantWins"
-	// HostWins: the sides disagree and the policy or direction names the host as the winner.
+	// HostWins: the sides disagree and the policy or direction names the host as the winner. As a Delete: the tenant's Pod
+	// is bound to another node than its mirror runs on.
 	HostWins Reason = "HostWins"
 	// StatusChanged: the host's status is reported to the tenant.
 	StatusChanged Reason = "StatusChanged"

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/syncpass/syncpass/pass/kinds"
@@ -37,6 +38,8 @@ type Writer struct {
 	Host     corev1client.SecretsGetter
 	Tenant   corev1client.ServiceAccountsGetter
 	TenantCA []byte
+	// Leases leads to the Leases of the tenant's stub Nodes. It is needed for Nodes only.
+	Leases coordinationv1client.LeasesGetter
 	// Concurrency is how many writes may be in flight.
 	Concurrency int
 	// Fence is asked before each write; its error stops all that follow. A write already sent is let finish.
@@ -90,6 +93,10 @@ func (w *Writer) Execute(ctx context.Context, steps []plan.Step) ([]Result, erro
 				}
 				if steps[i].Complete != nil {
 					steps[i].Want = steps[i].Complete(addresses(results, steps[i].Awaits))
+				}
+				if awaitsNode(results, &steps[i]) {
+					results[i].Decision = skipped(steps[i].Decision, record.Raced, "Node "+steps[i].Node+" was not made in the tenant; the next pass looks again", nil)
+					return nil
 				}
 				w.execute(ctx, &results[i])
 				if w.Done != nil {
@@ -163,6 +170,8 @@ func (w *Writer) first(ctx context.Context, result *Result) error {
 	switch {
 	case step.Action == record.Create && step.Tokens != nil:
 		written, err = w.createWithTokens(ctx, result)
+	case step.Action == record.Create && isNode(step):
+		written, err = w.createNode(ctx, result)
 	case step.Action == record.Create:
 		written, err = w.create(ctx, result)
 	case step.Tokens != nil:
@@ -170,7 +179,7 @@ func (w *Writer) first(ctx context.Context, result *Result) error {
 	case step.Action == record.Update && step.Replace:
 		written, err = w.replace(ctx, result)
 	case step.Action == record.Update:
-		written, err = w.resource(step.Side, step).Update(ctx, step.Want, updated, subresources(step.Subresource)...)
+		written, err = w.update(ctx, step.Side, step, step.Want, step.Subresource)
 	default:
 		err = w.delete(ctx, step)
 	}
@@ -187,12 +196,20 @@ func (w *Writer) then(ctx context.Context, result *Result, write plan.Write) err
 		object = object.DeepCopy()
 		object.SetResourceVersion(before.GetResourceVersion())
 	}
-	written, err := w.resource(write.Side, result.Step).Update(ctx, object, updated, subresources(write.Subresource)...)
+	written, err := w.update(ctx, write.Side, result.Step, object, write.Subresource)
 	if err != nil {
 		return err
 	}
 	result.Written[write.Side] = written
 	return nil
+}
+
+// update writes an object that is there, or the part of it that a subresource is.
+func (w *Writer) update(ctx context.Context, side record.Side, step *plan.Step, object *unstructured.Unstructured, subresource string) (*unstructured.Unstructured, error) {
+	if subresource == plan.Binding {
+		return w.bind(ctx, side, step, object)
+	}
+	return w.resource(side, step).Update(ctx, object, updated, subresources(subresource)...)
 }
 
 var updated = metav1.UpdateOptions{FieldManager: kinds.FieldManager}
@@ -208,8 +225,9 @@ func subresources(name string) []string {
 func addresses(results []Result, awaited []record.Key) map[string]string {
 	found := map[string]string{}
 	for i := range results {
-		if service := results[i].Written[record.Host]; service != nil && slices.Contains(awaited, results[i].Step.Key) {
-			found[results[i].Step.TenantName] = kinds.ClusterIP(service)
+		// Others than the awaited ones may be coming in at this moment.
+		if slices.Contains(awaited, results[i].Step.Key) && results[i].Written[record.Host] != nil {
+			found[results[i].Step.TenantName] = kinds.ClusterIP(results[i].Written[record.Host])
 		}
 	}
 	return found
@@ -269,10 +287,17 @@ func (w *Writer) replace(ctx context.Context, result *Result) (*unstructured.Uns
 // delete removes an object, after the other side has confirmed that its counterpart is gone: a list may be old, a GET of
 // one object at the most recent version is not.
 func (w *Writer) delete(ctx context.Context, step *plan.Step) error {
-	if step.Reason == record.TenantDeleted || step.Side == record.Tenant {
-		if err := w.confirmGone(ctx, step); err != nil {
-			return err
-		}
+	confirm := w.confirmGone
+	switch {
+	case isNode(step) && step.Reason == record.TenantDeleted:
+		confirm = w.confirmEmpty
+	case isNode(step), step.Reason == record.HostWins: // whatever the other side has
+		return w.remove(ctx, step)
+	case step.Reason != record.TenantDeleted && step.Side == record.Host:
+		return w.remove(ctx, step)
+	}
+	if err := confirm(ctx, step); err != nil {
+		return err
 	}
 	return w.remove(ctx, step)
 }

@@ -43,10 +43,12 @@ type api struct {
 // request is a request with what was sent in it.
 type request struct {
 	*http.Request
-	name, path string
-	dryRun     bool
-	body       unstructured.Unstructured
-	options    metav1.DeleteOptions
+	// resource and subresource are what the request is about; subresource is empty for an object itself, name for a list.
+	resource, subresource string
+	name, path            string
+	dryRun                bool
+	body                  unstructured.Unstructured
+	options               metav1.DeleteOptions
 }
 
 func newAPI(t *testing.T) *api {
@@ -100,10 +102,16 @@ func path(resource, namespace, name string) string {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	// …/namespaces/{namespace}/{resource}[/{name}]
-	_, rest, _ := strings.Cut(r.URL.Path, "/namespaces/")
-	parts := append(strings.Split(rest, "/"), "", "")
-	req := &request{Request: r, name: parts[2], dryRun: r.URL.Query().Get("dryRun") == "All"}
+	// …/{version}[/namespaces/{namespace}]/{resource}[/{name}[/{subresource}]]
+	namespace, rest := "", strings.Split(r.URL.Path, "/")[3:]
+	if r.URL.Path[:5] == "/apis" {
+		rest = rest[1:]
+	}
+	if rest[0] == "namespaces" {
+		namespace, rest = rest[1], rest[2:]
+	}
+	parts := append(rest, "", "")
+	req := &request{Request: r, resource: parts[0], name: parts[1], subresource: parts[2], dryRun: r.URL.Query().Get("dryRun") == "All"}
 	raw, err := io.ReadAll(r.Body)
 	require.NoError(a.t, err)
 	switch r.Method {
@@ -113,8 +121,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodDelete:
 		require.NoError(a.t, json.Unmarshal(raw, &req.options))
 	}
-	req.path = path(parts[1], parts[0], req.name)
-	line := fmt.Sprintf("%s %s/%s", r.Method, parts[1], req.name)
+	req.path = path(req.resource, namespace, req.name)
+	line := strings.TrimSuffix(fmt.Sprintf("%s %s/%s/%s", r.Method, req.resource, req.name, req.subresource), "/")
 	if req.dryRun {
 		line += " dryRun"
 	}
@@ -122,7 +130,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.before != nil && a.before(w, req) {
 		return
 	}
-	code, answer := a.answer(req, schema.GroupResource{Resource: parts[1]})
+	code, answer := a.answer(req, schema.GroupResource{Resource: req.resource})
 	if a.after != nil && a.after(w, req) {
 		return
 	}
@@ -175,6 +183,7 @@ var (
 		{Version: "v1", Kind: "Secret"}:                              {Version: "v1", Resource: "secrets"},
 		{Version: "v1", Kind: "Service"}:                             {Version: "v1", Resource: "services"},
 		{Version: "v1", Kind: "Pod"}:                                 {Version: "v1", Resource: "pods"},
+		{Version: "v1", Kind: "Node"}:                                {Version: "v1", Resource: "nodes"},
 		{Group: "example.com", Version: "v1", Kind: "Widget"}:        {Group: "example.com", Version: "v1", Resource: "widgets"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"}:           {Group: "apps", Version: "v1", Resource: "deployments"},
 		{Group: "batch", Version: "v1", Kind: "CronJob"}:             {Group: "batch", Version: "v1", Resource: "cronjobs"},

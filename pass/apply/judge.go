@@ -33,7 +33,7 @@ func (e *unconfirmedError) Error() string {
 func (e *unconfirmedError) Unwrap() error { return e.err }
 
 // confirmGone asks the other side once more. For a mirror to go, the tenant object must be gone, being deleted, or of
-// those that do not cross; for a tenant object to go, its mirror must be gone.
+// those that do not cross or that the policy leaves out; for a tenant object to go, its mirror must be gone.
 func (w *Writer) confirmGone(ctx context.Context, step *plan.Step) error {
 	side, name := record.Tenant, step.TenantName
 	if step.Side == record.Tenant {
@@ -51,7 +51,7 @@ func (w *Writer) confirmGone(ctx context.Context, step *plan.Step) error {
 	case object.GetDeletionTimestamp() != nil:
 		return nil
 	}
-	kind := kinds.For(schema.GroupKind{Group: step.Key.Group, Kind: step.Key.Kind})
+	kind := kinds.With(schema.GroupKind{Group: step.Key.Group, Kind: step.Key.Kind}, step.Rules)
 	if !kinds.Crosses(kind, object) {
 		return nil
 	}

@@ -73,6 +73,7 @@ func (m Mapping) Project(kind Kind, tenant, host *unstructured.Unstructured, kee
 	mirror.SetLabels(labels)
 	mirror.SetAnnotations(annotations)
 	m.stamp(mirror, kind.Name(), tenant)
+	m.renameReferred(tenant.GetNamespace(), listed(kind, mirror)) // first, while all of the content is still the tenant's
 	kind.Project(m, tenant, host, mirror)
 	return mirror
 }
@@ -94,6 +95,7 @@ func (m Mapping) Reflect(kind Kind, host, tenant *unstructured.Unstructured) *un
 	annotations := crossingAnnotations(host.GetAnnotations())
 	carryOver(annotations, tenant.GetAnnotations(), ownAnnotation)
 	object.SetAnnotations(annotations)
+	m.restoreReferred(tenant.GetNamespace(), listed(kind, object), listed(kind, tenant))
 	kind.Reflect(m, host, tenant, object)
 	return object
 }
@@ -103,6 +105,9 @@ func (m Mapping) Restamp(kind Kind, host, tenant *unstructured.Unstructured) *un
 	mirror := host.DeepCopy()
 	mirror.SetManagedFields(nil)
 	m.stamp(mirror, kind.Name(), tenant)
+	if marks, ok := kind.(Marks); ok {
+		marks.Mark(m, tenant, mirror)
+	}
 	return mirror
 }
 

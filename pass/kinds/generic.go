@@ -13,6 +13,7 @@ var systemNamespaces = map[string]bool{"kube-system": true, "kube-public": true,
 // Generic serves any namespaced kind, custom resources too: the content crosses as it is.
 type Generic struct {
 	GroupKind schema.GroupKind
+	rules     Rules
 }
 
 // Group is the kind's API group.
@@ -72,6 +73,9 @@ func (g Generic) Disown(record.Side, Content) {}
 
 // Immutable knows no immutable field: the API server's own answer decides.
 func (g Generic) Immutable(Content, Content) string { return "" }
+
+// Rules are the policy's.
+func (g Generic) Rules() Rules { return g.rules }
 
 // Verbatim is false: a server may default any field of a kind that we do not know.
 func (g Generic) Verbatim() bool { return false }

@@ -32,6 +32,10 @@ func (i ingress) Reflect(m Mapping, _, tenant, object *unstructured.Unstructured
 	}
 }
 
+func (i ingress) refersTo(object *unstructured.Unstructured) references {
+	return ingressReferences(child(object.Object, "spec"))
+}
+
 // ReflectStatus reports the addresses of the load balancer, unless an ingress controller of the tenant's own does.
 func (i ingress) ReflectStatus(_ Mapping, host, tenant *unstructured.Unstructured) Content {
 	return reflectLoadBalancer(child(child(host.Object, "status"), "loadBalancer"), tenant)

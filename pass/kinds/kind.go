@@ -36,6 +36,8 @@ type Kind interface {
 	Immutable(content, want Content) string
 	// Verbatim says that an API server stores this kind's content exactly as it was written, without defaults.
 	Verbatim() bool
+	// Rules are what the policy says about the kind.
+	Rules() Rules
 }
 
 // Object is the part of an object's metadata, and its type where the kind has one, that decides whether it crosses.
@@ -47,8 +49,13 @@ type Object struct {
 	Labels, Annotations map[string]string
 }
 
-// Crosses asks a kind whether an object of it crosses.
+// Crosses asks whether a tenant object crosses: whether its kind lets it, and the policy carries it.
 func Crosses(kind Kind, object *unstructured.Unstructured) bool {
+	return kind.Rules().Carry(object) && MayCross(kind, object)
+}
+
+// MayCross asks a kind whether an object of it may cross, whatever the policy says.
+func MayCross(kind Kind, object *unstructured.Unstructured) bool {
 	typeOf, _, _ := unstructured.NestedString(object.Object, "type") // only Secrets have one, and it is a string
 	return kind.Crosses(Object{
 		Namespace: object.GetNamespace(), Name: object.GetName(), Type: typeOf, Labels: object.GetLabels(), Annotations: object.GetAnnotations(),
@@ -70,9 +77,12 @@ const (
 	Workload
 )
 
-// For returns the rules of a kind.
-func For(gk schema.GroupKind) Kind {
-	generic := Generic{GroupKind: gk}
+// For returns a kind of which no policy says anything: what counts for names, for one.
+func For(gk schema.GroupKind) Kind { return With(gk, Rules{}) }
+
+// With returns a kind under the rules of a policy.
+func With(gk schema.GroupKind, rules Rules) Kind {
+	generic := Generic{GroupKind: gk, rules: rules}
 	switch gk {
 	case schema.GroupKind{Kind: "ConfigMap"}:
 		return configMap{generic}

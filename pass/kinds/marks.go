@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -105,7 +106,18 @@ func (m Mapping) stamp(host metav1.Object, kindName string, tenant metav1.Object
 	owners := slices.DeleteFunc(slices.Clone(host.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return ref.Kind == m.Owner.Kind && strings.HasPrefix(ref.APIVersion, domain+"/")
 	})
+	for i := range owners {
+		owners[i].Controller = nil // an object has one controller, and whoever adopted the mirror is none
+	}
 	host.SetOwnerReferences(append(owners, m.Owner))
+}
+
+// Marks is a kind whose content carries marks too, which keep it inside its tenant and so must never be missing.
+type Marks interface {
+	// Marked says whether a mirror's content has the marks of its tenant object.
+	Marked(m Mapping, tenant, mirror *unstructured.Unstructured) bool
+	// Mark puts them there, and changes nothing else.
+	Mark(m Mapping, tenant, mirror *unstructured.Unstructured)
 }
 
 // Stamped says whether a mirror carries the marks that its tenant object's pass would put there.

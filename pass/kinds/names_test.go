@@ -20,7 +20,12 @@ var (
 	services   = For(schema.GroupKind{Kind: "Service"})
 	secrets    = For(schema.GroupKind{Kind: "Secret"})
 	widgets    = For(schema.GroupKind{Group: "example.com", Kind: "Widget"})
-	allKinds   = []Kind{configMaps, services, secrets, widgets}
+	allKinds   = []Kind{
+		configMaps, services, secrets, widgets, For(schema.GroupKind{Kind: "Pod"}), For(schema.GroupKind{Kind: "PersistentVolumeClaim"}),
+		For(schema.GroupKind{Kind: "ServiceAccount"}), For(schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}),
+		For(schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}), For(schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}),
+		For(schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}), For(schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}),
+	}
 )
 
 // vector is one line of the golden file: what other programs can check their own reading of the naming rule against.

@@ -39,10 +39,7 @@ func (c persistentVolumeClaim) Project(m Mapping, tenant, host, mirror *unstruct
 	for _, field := range []string{"dataSource", "dataSourceRef"} {
 		keepInNamespace(child(spec, field), namespace)
 	}
-	m.renameReferred(namespace, func(visit func(entry Content, field string, kind schema.GroupKind)) {
-		visitTyped(child(spec, "dataSource"), visit)
-		visitTyped(child(spec, "dataSourceRef"), visit)
-	})
+	m.renameReferred(namespace, c.refersTo(mirror))
 	if host == nil {
 		return
 	}
@@ -59,6 +56,14 @@ func (c persistentVolumeClaim) Project(m Mapping, tenant, host, mirror *unstruct
 	}
 	if requests := child(child(spec, "resources"), "requests"); requests != nil && size != nil {
 		requests["storage"] = size
+	}
+}
+
+func (c persistentVolumeClaim) refersTo(object *unstructured.Unstructured) references {
+	spec := child(object.Object, "spec")
+	return func(visit func(entry Content, field string, kind schema.GroupKind)) {
+		visitTyped(child(spec, "dataSource"), visit)
+		visitTyped(child(spec, "dataSourceRef"), visit)
 	}
 }
 

@@ -51,9 +51,9 @@ func (p pod) create(m Mapping, tenant, mirror *unstructured.Unstructured) {
 	if subdomain, _ := spec["subdomain"].(string); subdomain != "" {
 		spec["subdomain"] = m.reference("Service", namespace, subdomain)
 	}
-	m.injectEnvironment(spec, tenant) // before renameReferences: the tenant's names tell which keys there are
+	m.injectEnvironment(spec, tenant) // before the names change: the tenant's tell which keys there are
 	claimEphemeral(spec, tenant.GetName())
-	m.renameReferences(spec, namespace)
+	m.renameReferred(namespace, podReferences(spec))
 	m.replaceTokens(spec, tenant)
 	downward(spec, tenant)
 	m.markAffinity(spec, namespace)

@@ -10,7 +10,7 @@ import (
 // resources that a container was resized to. What LimitRange or a webhook of the host added to the resources stays.
 func (p pod) Parts(m Mapping, tenant, host *unstructured.Unstructured) []Part {
 	var parts []Part
-	if object := m.debugged(tenant, host); object != nil {
+	if object := p.debugged(m, tenant, host); object != nil {
 		parts = append(parts, Part{Subresource: "ephemeralcontainers", Field: "spec.ephemeralContainers", Object: object})
 	}
 	if object := resized(tenant, host); object != nil {
@@ -19,7 +19,7 @@ func (p pod) Parts(m Mapping, tenant, host *unstructured.Unstructured) []Part {
 	return parts
 }
 
-func (m Mapping) debugged(tenant, host *unstructured.Unstructured) *unstructured.Unstructured {
+func (p pod) debugged(m Mapping, tenant, host *unstructured.Unstructured) *unstructured.Unstructured {
 	there := map[any]bool{}
 	spec := child(host.Object, "spec")
 	for _, container := range entries(spec["ephemeralContainers"]) {
@@ -35,8 +35,9 @@ func (m Mapping) debugged(tenant, host *unstructured.Unstructured) *unstructured
 		return nil
 	}
 	debug := Content{"ephemeralContainers": added}
+	m.renameReferred(tenant.GetNamespace(), listed(p, &unstructured.Unstructured{Object: Content{"spec": debug}}))
 	m.injectEnvironment(debug, tenant)
-	m.renameReferences(debug, tenant.GetNamespace())
+	m.renameReferred(tenant.GetNamespace(), podReferences(debug))
 	downward(debug, tenant)
 	object := host.DeepCopy()
 	object.SetManagedFields(nil)

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -11,13 +12,6 @@ const rootCA = "kube-root-ca.crt"
 // the tenant never reaches the host as it is, so that no tenant can name a host object that is not its own.
 func (m Mapping) reference(kind, namespace, name string) string {
 	return m.MirrorName(For(schema.GroupKind{Kind: kind}), namespace, name)
-}
-
-// rename replaces the name at a field of an entry, where there is one.
-func (m Mapping) rename(entry Content, field, kind, namespace string) {
-	if name, ok := entry[field].(string); ok && name != "" {
-		entry[field] = m.reference(kind, namespace, name)
-	}
 }
 
 // volumeSecrets are the fields of volume sources that name a Secret.
@@ -34,49 +28,78 @@ var volumeSecrets = []struct{ source, reference, field string }{
 	{"storageos", "secretRef", "name"},
 }
 
-// renameReferences renames every ConfigMap, Secret and claim that a Pod's spec can name.
-func (m Mapping) renameReferences(spec Content, namespace string) {
-	for _, secret := range entries(spec["imagePullSecrets"]) {
-		m.rename(secret, "name", "Secret", namespace)
-	}
-	for _, list := range containerLists {
-		for _, container := range entries(spec[list]) {
-			m.renameContainer(container, namespace)
+var (
+	configMapKind = schema.GroupKind{Kind: "ConfigMap"}
+	secretKind    = schema.GroupKind{Kind: "Secret"}
+	claimKind     = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+)
+
+// podReferences are the places where a Pod's spec names ConfigMaps, Secrets, claims and Endpoints, but for the root CA
+// beside a token, which replaceTokens replaces together with it.
+func podReferences(spec Content) references {
+	return func(visit func(entry Content, field string, kind schema.GroupKind)) {
+		for _, secret := range entries(spec["imagePullSecrets"]) {
+			visit(secret, "name", secretKind)
 		}
-	}
-	for _, volume := range entries(spec["volumes"]) {
-		m.renameVolume(volume, namespace)
+		for _, list := range containerLists {
+			for _, container := range entries(spec[list]) {
+				visitContainer(container, visit)
+			}
+		}
+		for _, volume := range entries(spec["volumes"]) {
+			visitVolume(volume, visit)
+		}
 	}
 }
 
-func (m Mapping) renameContainer(container Content, namespace string) {
+func visitContainer(container Content, visit func(entry Content, field string, kind schema.GroupKind)) {
 	for _, source := range entries(container["envFrom"]) {
-		m.rename(child(source, "configMapRef"), "name", "ConfigMap", namespace)
-		m.rename(child(source, "secretRef"), "name", "Secret", namespace)
+		visit(child(source, "configMapRef"), "name", configMapKind)
+		visit(child(source, "secretRef"), "name", secretKind)
 	}
 	for _, variable := range entries(container["env"]) {
 		from := child(variable, "valueFrom")
-		m.rename(child(from, "configMapKeyRef"), "name", "ConfigMap", namespace)
-		m.rename(child(from, "secretKeyRef"), "name", "Secret", namespace)
+		visit(child(from, "configMapKeyRef"), "name", configMapKind)
+		visit(child(from, "secretKeyRef"), "name", secretKind)
 	}
 }
 
-func (m Mapping) renameVolume(volume Content, namespace string) {
-	m.rename(child(volume, "configMap"), "name", "ConfigMap", namespace)
-	m.rename(child(volume, "persistentVolumeClaim"), "claimName", "PersistentVolumeClaim", namespace)
-	m.rename(child(volume, "glusterfs"), "endpoints", "Endpoints", namespace)
+func visitVolume(volume Content, visit func(entry Content, field string, kind schema.GroupKind)) {
+	visit(child(volume, "configMap"), "name", configMapKind)
+	visit(child(volume, "persistentVolumeClaim"), "claimName", claimKind)
+	visit(child(volume, "glusterfs"), "endpoints", schema.GroupKind{Kind: "Endpoints"})
 	for _, place := range volumeSecrets {
 		source := child(volume, place.source)
 		if place.reference != "" {
 			source = child(source, place.reference)
 		}
-		m.rename(source, place.field, "Secret", namespace)
+		visit(source, place.field, secretKind)
 	}
 	for _, source := range entries(child(volume, "projected")["sources"]) {
-		if config := child(source, "configMap"); config["name"] != rootCA { // replaced with the token, by replaceTokens
-			m.rename(config, "name", "ConfigMap", namespace)
+		if config := child(source, "configMap"); config["name"] != rootCA {
+			visit(config, "name", configMapKind)
 		}
-		m.rename(child(source, "secret"), "name", "Secret", namespace)
+		visit(child(source, "secret"), "name", secretKind)
+	}
+}
+
+// refersTo visits what podReferences does, the Service behind the subdomain, the root CA beside a token, and the claims
+// that the tenant's own controller makes for ephemeral volumes.
+func (p pod) refersTo(object *unstructured.Unstructured) references {
+	spec := child(object.Object, "spec")
+	return func(visit func(entry Content, field string, kind schema.GroupKind)) {
+		visit(spec, "subdomain", schema.GroupKind{Kind: "Service"})
+		podReferences(spec)(visit)
+		for _, volume := range entries(spec["volumes"]) {
+			for _, source := range entries(child(volume, "projected")["sources"]) {
+				if config := child(source, "configMap"); config["name"] == rootCA {
+					visit(config, "name", configMapKind)
+				}
+			}
+			if name, _ := volume["name"].(string); volume["ephemeral"] != nil {
+				visit(Content{"claimName": ephemeralClaim(object.GetName(), name)}, "claimName", claimKind)
+			}
+		}
 	}
 }
 
@@ -86,7 +109,9 @@ func claimEphemeral(spec Content, pod string) {
 	for _, volume := range entries(spec["volumes"]) {
 		if name, _ := volume["name"].(string); volume["ephemeral"] != nil {
 			delete(volume, "ephemeral")
-			volume["persistentVolumeClaim"] = Content{"claimName": pod + "-" + name}
+			volume["persistentVolumeClaim"] = Content{"claimName": ephemeralClaim(pod, name)}
 		}
 	}
 }
+
+func ephemeralClaim(pod, volume string) string { return pod + "-" + volume }

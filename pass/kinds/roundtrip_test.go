@@ -110,6 +110,12 @@ func FuzzProjection(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(tenant, host)
 	}
+	// Shapes that Pods, Ingresses, NetworkPolicies and the like are taken apart by, none of them as it should be.
+	f.Add([]byte(`{"spec":{"containers":[{"env":[{"valueFrom":{"secretKeyRef":"x"}},null],"envFrom":[{"configMapRef":7}],"volumeMounts":"x"},null],`+
+		`"volumes":[{"secret":"x","projected":{"sources":[null,{"serviceAccountToken":7}]}}],"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[7]}},`+
+		`"dnsConfig":"x","imagePullSecrets":[7],"rules":[{"http":{"paths":[7]}}],"tls":[7],"podSelector":[],"ingress":[{"from":[null,"x"]}],"egress":"x",`+
+		`"selector":{"matchExpressions":[7]},"scaleTargetRef":7,"dataSource":7},"endpoints":[7,{"targetRef":7}],"secrets":[7],"imagePullSecrets":"x"}`),
+		[]byte(`{"spec":{"containers":"x","volumes":[7],"podSelector":"x"},"status":{"containerStatuses":[7],"conditions":"x","loadBalancer":7}}`))
 	f.Add([]byte(`{"metadata":"x"}`), []byte(`{"metadata":{"labels":{"k":7},"annotations":[],"ownerReferences":"x","managedFields":7}}`))
 	f.Add([]byte(`{"spec":{"ports":[{"name":{}}]},"type":{}}`), []byte(`{"spec":{"ports":[{"name":{},"nodePort":1}]},"type":{},"status":[]}`))
 	f.Add([]byte(`{}`), []byte(`{"metadata":{"managedFields":[{"manager":"syncpass","fieldsV1":{"f:metadata":{"f:labels":{"f:a":{}}}}}],"labels":{"a":"b"}}}`))

@@ -53,6 +53,21 @@ const (
 	preferDualStack  = "PreferDualStack"
 )
 
+// Marked says whether a selector still has the marks; without them the Service would select other tenants' Pods.
+func (s service) Marked(m Mapping, tenant, mirror *unstructured.Unstructured) bool {
+	selector := child(child(mirror.Object, "spec"), "selector")
+	return len(selector) == 0 ||
+		selector[LabelTenant] == labelValue(m.Tenant) && selector[LabelVirtualNamespace] == labelValue(tenant.GetNamespace())
+}
+
+// Mark puts the marks into a selector.
+func (s service) Mark(m Mapping, tenant, mirror *unstructured.Unstructured) {
+	if selector := child(child(mirror.Object, "spec"), "selector"); len(selector) > 0 {
+		selector[LabelTenant] = labelValue(m.Tenant)
+		selector[LabelVirtualNamespace] = labelValue(tenant.GetNamespace())
+	}
+}
+
 // Reflect is Project's way back.
 func (s service) Reflect(_ Mapping, _, tenant, object *unstructured.Unstructured) {
 	spec, own := child(object.Object, "spec"), child(tenant.Object, "spec")

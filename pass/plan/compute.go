@@ -13,9 +13,11 @@ import (
 
 // Compute plans one pass. The same input gives the same plan, in whatever order the snapshot lists its objects.
 func Compute(in Input) *Plan {
-	c := &computation{Input: in, plan: &Plan{}}
+	c := &computation{Input: in, plan: &Plan{}, kinds: map[schema.GroupKind]*carried{}}
+	c.govern()
 	c.surround()
-	for _, snapshot := range in.Snapshot.Kinds {
+	c.findNodes()
+	for _, snapshot := range c.Snapshot.Kinds {
 		c.decideKind(snapshot)
 	}
 	slices.SortStableFunc(c.plan.Steps, func(a, b Step) int {
@@ -41,6 +43,9 @@ type computation struct {
 	awaited  map[string][]record.Key
 	// tokens are the Secrets with Pods' tokens, by name.
 	tokens map[string]TokenSecret
+	// kinds are the kinds of the policy that something was found to refer to, nil for those that it does not name.
+	kinds map[schema.GroupKind]*carried
+	nodes nodes
 }
 
 // emptiedFrom is how many mirrors make an empty tenant list suspicious.
@@ -49,13 +54,16 @@ const emptiedFrom = 10
 func (c *computation) decideKind(snapshot KindSnapshot) {
 	group := snapshot.group()
 	whole := &pair{
-		kind: kinds.For(group), resource: snapshot.Resource,
+		kind: snapshot.kind, resource: snapshot.Resource,
 		key: record.Key{Group: group.Group, Kind: group.Kind},
 	}
 	whole.state = c.History.Get(whole.key)
 	if snapshot.Unavailable != "" {
 		c.skip(whole, record.Host, record.KindUnavailable, snapshot.Unavailable+"; nothing of this kind is touched, the other kinds go on", nil)
 		c.plan.Steps[len(c.plan.Steps)-1].Error = snapshot.Error
+		if kinds.IsNode(group) && len(snapshot.Tenant) > 0 {
+			c.renewLeases()
+		}
 		return
 	}
 	if refuses, ok := whole.kind.(kinds.Refuses); ok {
@@ -66,6 +74,10 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 		c.plan.History = append(c.plan.History, Change{Key: whole.key})
 	}
 
+	if kinds.IsNode(group) {
+		c.decideNodes(snapshot)
+		return
+	}
 	tenants, mirrors := 0, 0
 	for _, p := range c.pairs(snapshot) {
 		if p.tenant != nil || p.malformed != "" {
@@ -74,7 +86,7 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 		if p.host != nil {
 			mirrors++
 		}
-		c.decideSafely(p)
+		c.decideSafely(p, c.decide)
 	}
 	c.mirrors += mirrors
 	if tenants == 0 && mirrors >= emptiedFrom && !snapshot.Retired {
@@ -87,7 +99,7 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 
 // decideSafely decides about one pair, and holds it where its content breaks a rule's assumptions: one malformed object
 // must not stop the others, nor cost its own mirror.
-func (c *computation) decideSafely(p *pair) {
+func (c *computation) decideSafely(p *pair, decide func(*pair)) {
 	steps, undecided := len(c.plan.Steps), len(c.plan.Undecided)
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -95,7 +107,7 @@ func (c *computation) decideSafely(p *pair) {
 			c.malformed(p, fmt.Sprint(cause))
 		}
 	}()
-	c.decide(p)
+	decide(p)
 }
 
 // malformed holds a pair whose tenant object cannot be understood.
@@ -114,7 +126,7 @@ func (c *computation) skip(p *pair, side record.Side, reason record.Reason, mess
 func (c *computation) step(p *pair, action record.Action, side record.Side, reason record.Reason, message string) Step {
 	d := c.decision(p, action, side, reason)
 	d.Message = message
-	return Step{Decision: d, Key: p.key, Weight: p.kind.Weight(), State: p.state}
+	return Step{Decision: d, Key: p.key, Weight: p.kind.Weight(), State: p.state, Rules: p.kind.Rules()}
 }
 
 // unchanged counts a pair about which nothing is decided, and keeps what was learned of it.

@@ -54,7 +54,7 @@ func (c *computation) decide(p *pair) {
 		}
 		c.skip(p, record.Host, record.Terminating, "the mirror is being deleted on the host; it is made again once it is gone", nil)
 	default:
-		c.bothThere(p)
+		c.place(p)
 	}
 }
 
@@ -64,6 +64,7 @@ func (c *computation) decide(p *pair) {
 //	as intended, changed field ours  | it landed: the sides agreed then
 //	the version that was read        | it did not land: the last recorded agreement stays
 //	created, stored as written       | it landed, and somebody changed the mirror since
+//	to change in its marks alone     | landed or not: the contents agreed then
 //	a tenant object, and gone        | nobody can tell either
 //	anything else                    | nobody can tell whether they agreed before or after it, so both sides count as changed
 func (c *computation) settle(p *pair) {
@@ -88,7 +89,7 @@ func (c *computation) settle(p *pair) {
 	switch {
 	case now.Hash == intent.Want && (intent.Path == "" || kinds.ManagedByUs(written, strings.Split(intent.Path, pathSeparator)...)):
 		p.state.Baseline = agreed(intent, now)
-	case intent.Target.UID == "" && p.kind.Verbatim():
+	case intent.Target.UID == "" && p.kind.Verbatim(), intent.Want == intent.Target.Hash:
 		p.state.Baseline = agreed(intent, record.Version{UID: now.UID, Hash: intent.Want})
 	case now.UID == intent.Target.UID && now.ResourceVersion == intent.Target.ResourceVersion:
 	case p.state.Baseline != nil:
@@ -118,17 +119,23 @@ func (c *computation) retire(p *pair) {
 	c.delete(p, record.KindRetired, fmt.Sprintf("%s left the policy and SYNCPASS_RETIRE_KINDS is on", p.resource.Kind))
 }
 
+// tenantGone lets the mirror follow a tenant object that is gone, or that the policy does not carry any more: what it
+// leaves out it knows nothing of, and a mirror that nobody keeps up would be a lie.
 func (c *computation) tenantGone(p *pair) {
 	hostMoved := p.state.Baseline != nil && c.moved(p, record.Host, p.host, p.state.Baseline.Host)
+	gone, again := "deleted in the tenant", "make the tenant object again"
+	if p.narrowed {
+		gone, again = "no longer matches the policy's selector and namespaces; it stays in the tenant", "let the tenant object match again"
+	}
 	switch {
 	case terminating(p.host):
 		c.unchanged(p, nil)
 	case hostMoved && p.authority == policy.Bidirectional:
-		c.skip(p, record.Host, record.Conflict, "deleted in the tenant while the mirror was changed on the host; the mirror stays. Delete it, or make the tenant object again", nil)
+		c.skip(p, record.Host, record.Conflict, gone+", and the mirror was changed on the host, so that stays. Delete it, or "+again, nil)
 	case hostMoved && p.authority == policy.FromHost:
-		c.delete(p, record.TenantDeleted, "deleted in the tenant; the mirror had changes on the host that were not carried over yet")
+		c.delete(p, record.TenantDeleted, gone+"; the mirror had changes on the host that were not carried over yet")
 	default:
-		c.delete(p, record.TenantDeleted, "deleted in the tenant")
+		c.delete(p, record.TenantDeleted, gone)
 	}
 }
 
@@ -180,7 +187,7 @@ func (c *computation) mirrorGone(p *pair) {
 		case runs.Finished(p.tenant):
 			c.unchanged(p, p.state.Baseline)
 			return
-		case runs.Bound(p.tenant):
+		case runs.Bound(p.tenant) && hadMirror(p):
 			c.deleteTenant(p, record.MirrorDeleted, "its mirror was evicted or deleted on the host, and it is bound to a node; its controller makes another", nil)
 			return
 		}
@@ -204,8 +211,9 @@ func (c *computation) bothThere(p *pair) {
 	known := p.state.Baseline
 	tenantMoved := known == nil || c.moved(p, record.Tenant, p.tenant, known.Tenant)
 	hostMoved := known == nil || c.moved(p, record.Host, p.host, known.Host)
-	if !tenantMoved && !hostMoved {
-		if !c.Mapping.Stamped(p.host, p.tenant) {
+	p.unrenamed = !tenantMoved && !hostMoved && c.unrenamed(p)
+	if !tenantMoved && !hostMoved && !p.unrenamed {
+		if !c.stamped(p) {
 			c.restamp(p)
 			return
 		}
@@ -217,6 +225,7 @@ func (c *computation) bothThere(p *pair) {
 		return
 	}
 
+	tenantMoved = tenantMoved || p.unrenamed
 	want := c.Mapping.Project(p.kind, p.tenant, p.host, p.keep)
 	difference := c.difference(p, want)
 	// Where the outcome hangs on whether the sides agree, a difference that the host's own defaults explain is none.
@@ -235,7 +244,7 @@ func (c *computation) bothThere(p *pair) {
 	parts := c.parts(p, tenantMoved)
 	if len(difference) == 0 && len(parts) == 0 {
 		switch status := c.status(p); {
-		case !c.Mapping.Stamped(p.host, p.tenant):
+		case !c.stamped(p):
 			c.restamp(p)
 		case status != nil:
 			c.report(p, status)
@@ -260,7 +269,7 @@ func (c *computation) bothThere(p *pair) {
 		case tenantMoved && hostMoved:
 			c.skip(p, record.Host, record.Conflict, "both sides changed since they last agreed, and neither is touched; make them equal, and it clears itself", difference)
 		case tenantMoved:
-			c.update(p, record.TenantChanged, "changed in the tenant", want, difference, parts)
+			c.update(p, record.TenantChanged, p.changed(), want, difference, parts)
 		default:
 			c.pull(p, tenantMoved, hostMoved)
 		}
@@ -272,7 +281,7 @@ func (c *computation) pushReason(p *pair, tenantMoved, hostMoved bool, differenc
 	known := p.state.Baseline != nil
 	if p.resource.Direction == policy.Bidirectional {
 		if known && tenantMoved && !hostMoved {
-			return record.TenantChanged, "changed in the tenant"
+			return record.TenantChanged, p.changed()
 		}
 		return record.TenantWins, "the sides differ, and the policy is tenant-wins"
 	}
@@ -287,7 +296,7 @@ func (c *computation) pushReason(p *pair, tenantMoved, hostMoved bool, differenc
 	if drifted {
 		return record.HostDrifted, "changed on the host, where the tenant is the authority; repaired"
 	}
-	return record.TenantChanged, "changed in the tenant"
+	return record.TenantChanged, p.changed()
 }
 
 // update writes the tenant's content over the mirror.
@@ -309,18 +318,28 @@ func (c *computation) update(p *pair, reason record.Reason, message string, want
 		c.create(p, step)
 		return
 	}
+	step.Message += c.dangling(p)
 	c.push(p, step, want)
 }
 
 // restamp puts a mirror's marks right and leaves its content alone.
 func (c *computation) restamp(p *pair) {
+	if agreed := c.agreement(p); agreed != nil {
+		p.state.Baseline = agreed // whatever becomes of the marks
+	}
 	step := c.step(p, record.Update, record.Host, record.TenantChanged, "the tenant object was deleted and made again; the mirror's marks follow")
 	if p.host.GetAnnotations()[kinds.AnnotationVirtualUID] == string(p.tenant.GetUID()) {
-		step.Reason, step.Message = record.HostDrifted, "the reference to the TenantCluster was removed from the mirror; it comes back"
+		step.Reason, step.Message = record.HostDrifted, "a mark or the reference to the TenantCluster was removed from the mirror; it comes back"
 	}
 	step.Fields = []string{"metadata"}
 	step.Have = p.host
 	c.push(p, step, c.Mapping.Restamp(p.kind, p.host, p.tenant))
+}
+
+// stamped says whether a mirror has all the marks that tie it to its tenant object and keep it inside its tenant.
+func (c *computation) stamped(p *pair) bool {
+	marks, ok := p.kind.(kinds.Marks)
+	return c.Mapping.Stamped(p.host, p.tenant) && (!ok || marks.Marked(c.Mapping, p.tenant, p.host))
 }
 
 // push completes a step that writes the host.
@@ -334,6 +353,10 @@ func (c *computation) push(p *pair, step Step, want *unstructured.Unstructured) 
 func (c *computation) pull(p *pair, tenantMoved, hostMoved bool) {
 	want := c.Mapping.Reflect(p.kind, p.host, p.tenant)
 	difference := kinds.Difference(kinds.ContentOf(p.kind, record.Tenant, p.tenant), kinds.ContentOf(p.kind, record.Tenant, want))
+	if len(difference) == 0 && !c.stamped(p) {
+		c.restamp(p)
+		return
+	}
 	if len(difference) == 0 {
 		c.unchanged(p, c.agreement(p))
 		return

@@ -40,6 +40,7 @@ type world struct {
 	conflict  policy.ConflictPolicy
 	off       bool // recordDecisions: false
 	group     schema.GroupVersionKind
+	says      func(*policy.Resource) // what else the policy says of the kind
 	tenants   []*unstructured.Unstructured
 	hosts     []*unstructured.Unstructured
 	history   *record.History
@@ -126,8 +127,7 @@ func (w *world) input() plan.Input {
 	in := plan.Input{
 		ConflictPolicy: w.conflict, History: w.history, Recording: !w.off, Hasher: hasher, Mapping: mapping,
 		Snapshot: plan.Snapshot{TenantUID: "tenant", Kinds: []plan.KindSnapshot{{
-			Resource: policy.Resource{APIVersion: apiVersion, Kind: kind, Direction: w.direction},
-			Tenant:   w.tenants, Host: w.hosts,
+			Resource: w.resource(apiVersion, kind), Tenant: w.tenants, Host: w.hosts,
 		}}},
 		Probes: w.probes, RecordedTenantUID: "tenant", MaxDeletePercent: w.percent, Now: now,
 	}
@@ -135,6 +135,14 @@ func (w *world) input() plan.Input {
 		in.History = nil
 	}
 	return in
+}
+
+func (w *world) resource(apiVersion, kind string) policy.Resource {
+	resource := policy.Resource{APIVersion: apiVersion, Kind: kind, Direction: w.direction}
+	if w.says != nil {
+		w.says(&resource)
+	}
+	return resource
 }
 
 func (w *world) compute() *plan.Plan { return plan.Compute(w.input()) }

@@ -119,6 +119,15 @@ func TestAnInterruptedWriteIsRecognised(t *testing.T) {
 			"skip host Conflict",
 		},
 		{
+			"marks that may have been put right or not leave a change of the host's what it is",
+			func(w *world, tenant, host *unstructured.Unstructured) {
+				w.history = record.NewHistory(hasher.KeyID())
+				w.see(w.edited(tenant, uid("t-again")), host)
+			},
+			func(w *world, step plan.Step) { w.see(step.Source, w.edited(step.Have, a2)) },
+			"update tenant HostChanged",
+		},
+		{
 			"a push that landed and that somebody took back is held",
 			func(w *world, tenant, host *unstructured.Unstructured) { w.see(w.edited(tenant, a2), host) },
 			func(w *world, step plan.Step) {

@@ -22,8 +22,9 @@ type View struct {
 // Look finds one pair in what a plan is computed from; false where neither side nor history knows it.
 func Look(in Input, key record.Key) (View, bool) {
 	c := &computation{Input: in, plan: &Plan{}}
+	c.govern()
 	c.surround()
-	for _, snapshot := range in.Snapshot.Kinds {
+	for _, snapshot := range c.Snapshot.Kinds {
 		if snapshot.group() != (schema.GroupKind{Group: key.Group, Kind: key.Kind}) {
 			continue
 		}

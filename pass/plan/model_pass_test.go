@@ -201,6 +201,13 @@ func (m *model) learned(planned *plan.Plan, in plan.Input) {
 			m.agree(name, content(tenant), tenant)
 		}
 	}
+	// So has a step that only puts marks right.
+	for _, step := range planned.Steps {
+		tenant, host := observed(in, step.TenantName)
+		if step.Intent != nil && step.Have != nil && content(tenant) == content(host) {
+			m.agree(step.TenantName, content(tenant), tenant)
+		}
+	}
 }
 
 // observed is what a pass saw of a pair.

@@ -25,6 +25,8 @@ type pair struct {
 	occupant  *unstructured.Unstructured // a host object that is not this pair's mirror but stands in its place
 	marked    bool                       // the occupant is marked as another object's mirror
 	malformed string                     // why the tenant object cannot be understood
+	narrowed  bool                       // the tenant object is there, and the policy leaves it out
+	unrenamed bool                       // nothing changed but the policy, which lists references that the mirror still has as the tenant's
 	state     record.State
 	settled   bool // an earlier intent was looked into
 	keep      kinds.Keep
@@ -39,7 +41,7 @@ func (s KindSnapshot) group() schema.GroupKind {
 // pairs that only history knows. The order of the lists makes no difference.
 func (in *Input) pairs(snapshot KindSnapshot) []*pair {
 	group := snapshot.group()
-	kind := kinds.For(group)
+	kind := snapshot.kind
 	found := map[types.NamespacedName]*pair{}
 	at := func(name types.NamespacedName) *pair {
 		p := found[name]
@@ -52,13 +54,18 @@ func (in *Input) pairs(snapshot KindSnapshot) []*pair {
 		return p
 	}
 
+	narrowed := map[types.NamespacedName]bool{}
 	for _, object := range snapshot.Tenant {
+		name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 		if kinds.Crosses(kind, object) {
-			at(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}).tenant = object
+			at(name).tenant = object
+		} else if !kind.Rules().Carry(object) {
+			narrowed[name] = true
 		}
 	}
 	for name, cause := range snapshot.Malformed {
-		if kind.Crosses(kinds.Object{Namespace: name.Namespace, Name: name.Name}) {
+		// Its labels may be what is malformed, so no selector leaves it out.
+		if kind.Rules().CarryFrom(name.Namespace) && kind.Crosses(kinds.Object{Namespace: name.Namespace, Name: name.Name}) {
 			at(name).malformed = cause
 		}
 	}
@@ -80,6 +87,7 @@ func (in *Input) pairs(snapshot KindSnapshot) []*pair {
 		return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 	})
 	for _, p := range pairs {
+		p.narrowed = narrowed[types.NamespacedName{Namespace: p.key.Namespace, Name: p.key.Name}]
 		if p.host == nil {
 			p.occupant = others[in.Mapping.MirrorName(kind, p.key.Namespace, p.key.Name)]
 			p.marked = p.occupant != nil && p.occupant.GetLabels()[kinds.LabelManagedBy] == kinds.ManagedBy

@@ -24,7 +24,7 @@ type KindSnapshot struct {
 	// Retired marks a kind that left the policy and whose mirrors are to go.
 	Retired bool
 	// Unavailable is why the kind could not be read completely on both sides; then nothing of it is known, and nothing
-	// of it is done. Empty: both lists are complete.
+	// of it is done. Empty: both lists are complete. Of Node the tenant's may be known all the same.
 	Unavailable string
 	// Error is the API server's refusal behind it, where there was one; the pass then did not go through cleanly.
 	Error string
@@ -33,8 +33,10 @@ type KindSnapshot struct {
 	// Tokens are, for Pods, the Secrets with tokens that earlier passes provided.
 	Tokens []TokenSecret
 	// Tenant are the tenant's objects of the kind in all namespaces, Host all objects of the kind in the host
-	// namespace, ours or not.
+	// namespace, ours or not; of Node, Host are the nodes that mirrors are on.
 	Tenant, Host []*unstructured.Unstructured
+	// kind is the kind under the policy's rules, known while a plan is computed.
+	kind kinds.Kind
 }
 
 // TokenSecret is a Secret on the host with the tokens of a Pod's mirror.
@@ -87,6 +89,8 @@ type Plan struct {
 	GuardID string
 	// GuardMessage says which guard, what for, and how to let exactly this plan through.
 	GuardMessage string
+	// Leases are what is to be renewed for the tenant's stub Nodes; nil where none is to be touched.
+	Leases *Leases
 	// OtherTenant says that the guard doubts that the recorded tenant is the one that answers.
 	OtherTenant bool
 }
@@ -102,6 +106,8 @@ type Step struct {
 	record.Decision
 	Key    record.Key
 	Weight kinds.Weight
+	// Rules are what the policy says about the kind: a tenant object that they leave out counts as gone.
+	Rules kinds.Rules
 	// Want is the object to write, nil for a Delete or Skip.
 	Want *unstructured.Unstructured
 	// Have is the object to be overwritten or deleted, whose UID and resourceVersion the write is conditional on; nil
@@ -111,6 +117,8 @@ type Step struct {
 	Replace bool
 	// Subresource is the part of the object that Want is written through; empty for the object itself.
 	Subresource string
+	// Node is the stub that this plan makes and without which the Pod is not bound to it; empty where none is awaited.
+	Node string
 	// Then are further writes of the same decision, made one after the other once the first has succeeded.
 	Then []Write
 	// GraceSeconds is the grace of a Delete, nil for the object's own.

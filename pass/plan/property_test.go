@@ -2,6 +2,8 @@ package plan_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +27,7 @@ func drawWorld(t *rapid.T) (*world, plan.Input) {
 	w.off = rapid.Bool().Draw(t, "off")
 	w.group = rapid.SampledFrom([]schema.GroupVersionKind{configMaps, widgets}).Draw(t, "kind")
 	w.percent = rapid.IntRange(0, 100).Draw(t, "percent")
+	w.says = rapid.SampledFrom([]func(*policy.Resource){nil, nil, nil, selecting, from("default", "team-a"), from("team-a")}).Draw(t, "narrowed")
 	w.probes = map[record.Key]*unstructured.Unstructured{}
 	malformed := map[types.NamespacedName]string{}
 	for i := range rapid.IntRange(0, 25).Draw(t, "objects") {
@@ -34,8 +37,9 @@ func drawWorld(t *rapid.T) (*world, plan.Input) {
 				"same": nil, "touched": {func(o *unstructured.Unstructured) { w.version(o) }},
 				"two": {func(o *unstructured.Unstructured) { w.version(o) }, a2}, "three": {func(o *unstructured.Unstructured) { w.version(o) }, a3},
 				"terminating": {terminating}, "again": {func(o *unstructured.Unstructured) { w.version(o) }, uid("again-" + name)},
+				"selected": {label("sync", "yes")}, "left out": {func(o *unstructured.Unstructured) { w.version(o) }, label("sync", "no")},
 				"foreign": {func(o *unstructured.Unstructured) { o.SetLabels(nil) }}, "copied": {label(kinds.LabelKind, "other")},
-			}[rapid.SampledFrom([]string{"same", "touched", "two", "three", "terminating", "again", "foreign", "copied"}).Draw(t, of)]
+			}[rapid.SampledFrom([]string{"same", "touched", "two", "three", "terminating", "again", "selected", "left out", "foreign", "copied"}).Draw(t, of)]
 		}
 		tenant := w.object(name)
 		host := w.mirror(tenant)
@@ -88,10 +92,14 @@ func TestEveryObjectEndsInExactlyOnePlace(t *testing.T) {
 		snapshot := in.Snapshot.Kinds[0]
 		there := map[types.NamespacedName]bool{}
 		for _, tenant := range snapshot.Tenant {
+			if !carries(snapshot.Resource, tenant.GetNamespace(), tenant.GetLabels()["sync"]) {
+				continue
+			}
 			there[types.NamespacedName{Namespace: tenant.GetNamespace(), Name: tenant.GetName()}] = true
 		}
 		for name := range snapshot.Malformed {
-			there[name] = true
+			// Its labels may be what is malformed, so only its namespace can leave it out.
+			there[name] = carries(snapshot.Resource, name.Namespace, "yes")
 		}
 		for _, host := range snapshot.Host {
 			id, owned := mapping.Identify(w.kind(), w.group.Kind, host)
@@ -109,8 +117,14 @@ func TestEveryObjectEndsInExactlyOnePlace(t *testing.T) {
 			require.True(t, there[name], "a decision for %s, which is nowhere: %s", name, outcome(result))
 			decided[name] = true
 		}
+		maps.DeleteFunc(there, func(_ types.NamespacedName, is bool) bool { return !is })
 		require.Equal(t, len(there), len(decided)+result.Unchanged, outcome(result))
 	})
+}
+
+// carries says in its own words what selecting and from ask for.
+func carries(resource policy.Resource, namespace, sync string) bool {
+	return (len(resource.Namespaces) == 0 || slices.Contains(resource.Namespaces, namespace)) && (resource.Selector == nil || sync == "yes")
 }
 
 // The rules that hold for every plan, whatever it is over.

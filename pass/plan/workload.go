@@ -17,6 +17,7 @@ import (
 // and for the Secret with its tokens.
 func (c *computation) create(p *pair, step Step) {
 	want := c.Mapping.Project(p.kind, p.tenant, nil, p.keep)
+	step.Message += c.dangling(p)
 	if _, runs := p.kind.(kinds.Runs); runs {
 		if tokens, mounts := c.Mapping.TokensOf(p.tenant); mounts {
 			step.Tokens = &tokens
@@ -120,7 +121,7 @@ func (c *computation) surround() {
 
 // findServices finds the Services that have an address on the host, and those that are about to get one.
 func (c *computation) findServices(snapshot KindSnapshot, found map[string][]kinds.ServiceAddress) {
-	kind := kinds.For(snapshot.group())
+	kind := snapshot.kind
 	mirrors := map[types.NamespacedName]*unstructured.Unstructured{}
 	for _, object := range snapshot.Host {
 		if id, owned := c.Mapping.Identify(kind, snapshot.Resource.Kind, object); owned == kinds.Ours {

@@ -55,7 +55,7 @@ func (s served) resource(side string, kind schema.GroupVersionKind) (schema.Grou
 		return schema.GroupVersionResource{}, fmt.Sprintf("the %s could not tell what %s serves: %v", side, kind.GroupVersion(), cause)
 	case !ok:
 		return schema.GroupVersionResource{}, fmt.Sprintf("the %s does not serve %s %s", side, kind.GroupVersion(), kind.Kind)
-	case !found.Namespaced:
+	case !found.Namespaced && kind != nodeKind:
 		return schema.GroupVersionResource{}, fmt.Sprintf("%s %s is cluster-scoped on the %s, and only namespaced kinds cross", kind.GroupVersion(), kind.Kind, side)
 	case !slices.Contains(found.Verbs, "list"):
 		return schema.GroupVersionResource{}, fmt.Sprintf("the %s does not let %s %s be listed", side, kind.GroupVersion(), kind.Kind)

@@ -149,7 +149,7 @@ func (l *list) add(raw json.RawMessage, kind schema.GroupVersionKind, namespace 
 	switch {
 	case name.Name == "" || len(rest.IsValidPathSegmentName(name.Name)) > 0:
 		return fmt.Errorf("%w: an item is named %q", errNotAList, clip(name.Name))
-	case len(utilvalidation.IsDNS1123Label(name.Namespace)) > 0:
+	case kind == nodeKind && name.Namespace != "", kind != nodeKind && len(utilvalidation.IsDNS1123Label(name.Namespace)) > 0:
 		return fmt.Errorf("%w: item %q is in namespace %q", errNotAList, clip(name.Name), clip(name.Namespace))
 	case namespace != "" && name.Namespace != namespace:
 		return fmt.Errorf("%w: item %q is in namespace %q, asked was for %q", errNotAList, clip(name.Name), clip(name.Namespace), namespace)

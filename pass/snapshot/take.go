@@ -85,10 +85,16 @@ func Take(ctx context.Context, r Request) (plan.Snapshot, Resources, error) {
 			version, name := kind.ToAPIVersionAndKind()
 			found := plan.KindSnapshot{Resource: policy.Resource{APIVersion: version, Kind: name, Direction: policy.ToHost}, Retired: true}
 			resources[record.Host][kind], found.Unavailable = host.resource("host", kind)
+			if kind == nodeKind && found.Unavailable == "" { // it is the tenant that has something to retire
+				resources[record.Tenant][kind], found.Unavailable = tenant.resource("tenant", kind)
+			}
 			taken.Kinds = append(taken.Kinds, found)
 		}
 	}
 	if err := readKinds(ctx, r, taken.Kinds, resources); err != nil {
+		return plan.Snapshot{}, nil, err
+	}
+	if err := readNodes(ctx, r, taken.Kinds, resources); err != nil {
 		return plan.Snapshot{}, nil, err
 	}
 	return taken, resources, nil
@@ -99,7 +105,7 @@ func readKinds(ctx context.Context, r Request, all []plan.KindSnapshot, resource
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(kindsAtOnce)
 	for i := range all {
-		if all[i].Unavailable == "" {
+		if all[i].Unavailable == "" && !isNode(&all[i]) {
 			group.Go(func() error { return readKind(groupCtx, r, &all[i], resources) })
 		}
 	}
