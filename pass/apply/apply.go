@@ -33,10 +33,10 @@ type Writer struct {
 	// Clients and Resources lead to each side's objects.
 	Clients   map[record.Side]dynamic.Interface
 	Resources map[record.Side]map[schema.GroupVersionKind]schema.GroupVersionResource
-	// Host and Tenant lead to the Secrets with Pods' tokens and to where those come from; TenantCA is the CA that the
-	// tokens' Pods trust the tenant's API server by. They are needed for Pods only.
+	// Host and Tenant lead to the Secrets with Pods' tokens and to where those come from; TenantCA is the CA that Pods
+	// trust the tenant's API server by where the tenant publishes none. They are needed for Pods only.
 	Host     corev1client.SecretsGetter
-	Tenant   corev1client.ServiceAccountsGetter
+	Tenant   TokenSource
 	TenantCA []byte
 	// Leases leads to the Leases of the tenant's stub Nodes. It is needed for Nodes only.
 	Leases coordinationv1client.LeasesGetter

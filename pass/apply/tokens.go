@@ -11,11 +11,31 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/syncpass/syncpass/pass/kinds"
 	"github.com/syncpass/syncpass/pass/plan"
 )
+
+// TokenSource is what is needed of the tenant's API for Pods' tokens.
+type TokenSource interface {
+	corev1client.ServiceAccountsGetter
+	corev1client.ConfigMapsGetter
+}
+
+// rootCA is the ConfigMap in which a control plane publishes its CA to the Pods of each namespace.
+const rootCA = "kube-root-ca.crt"
+
+// caOf is the CA that Pods of a namespace trust the tenant's API server by. The kubeconfig's is that of the address that
+// passes take, which need not be the one that Pods take.
+func (w *Writer) caOf(ctx context.Context, namespace string) []byte {
+	published, err := w.Tenant.ConfigMaps(namespace).Get(ctx, rootCA, metav1.GetOptions{})
+	if err != nil || published.Data[kinds.TokenKeyCA] == "" {
+		return w.TenantCA
+	}
+	return []byte(published.Data[kinds.TokenKeyCA])
+}
 
 // createWithTokens makes a Pod's mirror and then the Secret with the tenant tokens that it mounts, which belongs to it and
 // so goes with it. The tokens are asked for first: where the tenant grants none, there is no mirror. A pass that ends in
@@ -72,7 +92,7 @@ func wrapTokens(secret *corev1.Secret, err error) error {
 
 // requestTokens asks the tenant for the tokens, each bound to the tenant's Pod.
 func (w *Writer) requestTokens(ctx context.Context, tokens *kinds.Tokens) (*corev1.Secret, error) {
-	data := map[string][]byte{kinds.TokenKeyCA: w.TenantCA}
+	data := map[string][]byte{kinds.TokenKeyCA: w.caOf(ctx, tokens.Namespace)}
 	renew := time.Time{}
 	for _, token := range tokens.Tokens {
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
