@@ -87,6 +87,7 @@ func TestAQuietPassOverAThousandPairsSendsFewRequests(t *testing.T) {
 	quiet, requests := onePass(t, s, nil)
 	require.Equal(t, pairs, quiet.Counts.Unchanged)
 	require.Empty(t, quiet.Decisions)
+	t.Logf("a quiet pass over %d pairs sent %d requests", pairs, len(requests))
 	require.Less(t, len(requests), most)
 	require.Equal(t, len(requests), quiet.Counts.Requests, "the count that the pass gives of its own requests")
 	requireNoWriteButTheLease(t, requests)

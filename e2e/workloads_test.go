@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -112,6 +113,76 @@ func TestATenantsWorkloadsRunOnANode(t *testing.T) {
 		left, err := host.CoreV1().Pods("team-dev").List(ctx, metav1.ListOptions{})
 		require.NoError(t, err)
 		return len(left.Items) == 0
+	})
+}
+
+// tenantService is a Deployment behind a Service, and tenantCaller a Pod that finds it by its environment.
+const tenantService = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: page, namespace: default}
+data: {index: hello from the tenant}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: api, namespace: default}
+spec: {selector: {app: api}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: api, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: api}}
+  template:
+    metadata: {labels: {app: api}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: c, image: "docker.io/local/tool:1", imagePullPolicy: Never, args: [serve], env: [{name: PAGE, valueFrom: {configMapKeyRef: {name: page, key: index}}}], readinessProbe: {periodSeconds: 1, httpGet: {port: 8080, path: /}}}]
+`
+
+const tenantCaller = `
+apiVersion: v1
+kind: Pod
+metadata: {name: caller, namespace: default}
+spec:
+  restartPolicy: Never
+  containers: [{name: c, image: "docker.io/local/tool:1", imagePullPolicy: Never, args: [get, "http://$(API_SERVICE_HOST):$(API_SERVICE_PORT)/"]}]
+`
+
+// TestATenantsServiceAnswersOnANode calls a Deployment through the mirror of its Service, and rolls it over.
+func TestATenantsServiceAnswersOnANode(t *testing.T) {
+	s := nodeSuite(t)
+	layPolicy(t, s, nil)
+	ctx := s.context(t)
+	tenant, err := kubernetes.NewForConfig(s.tenant.Config)
+	require.NoError(t, err)
+	host, err := kubernetes.NewForConfig(s.host.Config)
+	require.NoError(t, err)
+	require.NoError(t, s.tenant.Apply(ctx, []byte(tenantService)))
+	deployments := tenant.AppsV1().Deployments("default")
+	passUntil(t, s, "both replicas are available", func() bool {
+		api, err := deployments.Get(ctx, "api", metav1.GetOptions{})
+		require.NoError(t, err)
+		return api.Status.AvailableReplicas == 2
+	})
+
+	require.NoError(t, s.tenant.Apply(ctx, []byte(tenantCaller)))
+	passUntil(t, s, "the caller has ended", func() bool {
+		caller, err := tenant.CoreV1().Pods("default").Get(ctx, "caller", metav1.GetOptions{})
+		require.NoError(t, err)
+		return caller.Status.Phase == corev1.PodSucceeded || caller.Status.Phase == corev1.PodFailed
+	})
+	assert.Equal(t, "hello from the tenant", strings.TrimSpace(logs(t, host, "caller-x-default-x-dev")))
+
+	_, err = deployments.Patch(ctx, "api", types.StrategicMergePatchType,
+		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"docker.io/local/tool:2"}]}}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	passUntil(t, s, "the rolling update has finished", func() bool {
+		api, err := deployments.Get(ctx, "api", metav1.GetOptions{})
+		require.NoError(t, err)
+		return api.Status.ObservedGeneration == api.Generation && api.Status.UpdatedReplicas == 2 &&
+			api.Status.AvailableReplicas == 2 && api.Status.Replicas == 2
 	})
 }
 
