@@ -8,9 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
-	"github.com/syncpass/syncpass/pass/apply"
 	"github.com/syncpass/syncpass/pass/plan"
 	"github.com/syncpass/syncpass/pass/snapshot"
 	"github.com/syncpass/syncpass/policy"
@@ -58,10 +56,7 @@ func Explain(ctx context.Context, o Options, kind string, object types.Namespace
 	if err := r.loadRecord(limited); err != nil {
 		return nil, err
 	}
-	taken, resources, err := snapshot.Take(limited, snapshot.Request{
-		Host: r.Host, Tenant: r.tenant, Namespace: r.Namespace, Mapping: r.target.mapping,
-		Resources: r.target.policy.Spec.Resources,
-	})
+	taken, resources, err := r.take(limited)
 	if err != nil {
 		return nil, err
 	}
@@ -75,11 +70,7 @@ func Explain(ctx context.Context, o Options, kind string, object types.Namespace
 	if !found {
 		return nil, &InvalidError{Err: fmt.Errorf("%s %s: neither the tenant nor the history knows it; see `kubectl get %s -n %s` in the tenant", resource.Kind, object, strings.ToLower(resource.Kind), object.Namespace)}
 	}
-	writer := &apply.Writer{
-		Clients:   map[record.Side]dynamic.Interface{record.Host: r.Host.Dynamic(), record.Tenant: r.tenant.Dynamic()},
-		Resources: resources, Concurrency: r.Concurrency,
-	}
-	return r.explanation(resource, key, view, r.plan(limited, taken, writer)), nil
+	return r.explanation(resource, key, view, r.plan(limited, taken, r.writer(resources))), nil
 }
 
 func (r *run) explanation(resource policy.Resource, key record.Key, view plan.View, planned *plan.Plan) *Explanation {

@@ -36,6 +36,7 @@ type run struct {
 	result    Result
 	target    *target
 	tenant    *access.Cluster
+	hasher    record.Hasher
 	store     *store.Store
 	loaded    *store.Loaded // nil where nothing is recorded
 	lease     *lease.Lease  // nil in a dry run
@@ -91,6 +92,7 @@ func (r *run) load(ctx context.Context) (err error) {
 	if r.tenant, err = connectTenant(ctx, r.Options); err != nil {
 		return err
 	}
+	r.hasher = record.NewHasher(r.tenant.Credential())
 	r.target.mapping.Workloads, err = workloads(r.Options, r.target.cluster, r.tenant.Server())
 	return err
 }
@@ -135,18 +137,11 @@ func (r *run) pass(ctx context.Context) error {
 	if err := r.loadRecord(ctx); err != nil {
 		return err
 	}
-	taken, resources, err := snapshot.Take(ctx, snapshot.Request{
-		Host: r.Host, Tenant: r.tenant, Namespace: r.Namespace,
-		Mapping: r.target.mapping, Resources: r.target.policy.Spec.Resources, Retired: r.retired(),
-	})
+	taken, resources, err := r.take(ctx)
 	if err != nil {
 		return err
 	}
-	writer := &apply.Writer{
-		Clients:   map[record.Side]dynamic.Interface{record.Host: r.Host.Dynamic(), record.Tenant: r.tenant.Dynamic()},
-		Resources: resources, Concurrency: r.Concurrency, Fence: r.fence,
-		Host: r.Host.Core(), Tenant: r.tenant.Core(), TenantCA: r.tenant.CA(), Leases: r.tenant.Coordination(),
-	}
+	writer := r.writer(resources)
 	planned := r.plan(ctx, taken, writer)
 	r.result.PlanID = planned.GuardID
 	r.result.Message = planned.GuardMessage
@@ -156,6 +151,9 @@ func (r *run) pass(ctx context.Context) error {
 		}
 		r.settle(planned, nil)
 		return nil
+	}
+	if r.recording != nil {
+		r.recording.learn(planned)
 	}
 	if err := r.reserve(ctx, planned, taken); err != nil {
 		return err
@@ -172,6 +170,23 @@ func (r *run) pass(ctx context.Context) error {
 	return errors.Join(stopped, r.record(ctx, planned, results, taken))
 }
 
+// take reads both sides.
+func (r *run) take(ctx context.Context) (plan.Snapshot, snapshot.Resources, error) {
+	return snapshot.Take(ctx, snapshot.Request{
+		Host: r.Host, Tenant: r.tenant, Namespace: r.Namespace,
+		Mapping: r.target.mapping, Resources: r.target.policy.Spec.Resources, Retired: r.retired(),
+	})
+}
+
+// writer writes to both sides, and asks the host for dry runs.
+func (r *run) writer(resources snapshot.Resources) *apply.Writer {
+	return &apply.Writer{
+		Clients:   map[record.Side]dynamic.Interface{record.Host: r.Host.Dynamic(), record.Tenant: r.tenant.Dynamic()},
+		Resources: resources, Concurrency: r.Concurrency, Fence: r.fence,
+		Host: r.Host.Core(), Tenant: r.tenant.Core(), TenantCA: r.tenant.CA(), Leases: r.tenant.Coordination(),
+	}
+}
+
 // loadRecord reads the SyncDecision where the policy keeps one.
 func (r *run) loadRecord(ctx context.Context) (err error) {
 	r.store = store.New(r.Host.Dynamic(), r.Namespace, r.Tenant, r.target.mapping.Owner)
@@ -185,13 +200,12 @@ func (r *run) loadRecord(ctx context.Context) (err error) {
 		r.Log.Warn("Part of the record cannot be used", "error", problem)
 	}
 	r.setEpoch()
-	hasher := record.NewHasher(r.tenant.Credential())
-	if known := r.loaded.History.KeyID(); known != "" && known != hasher.KeyID() {
+	if known := r.loaded.History.KeyID(); known != "" && known != r.hasher.KeyID() {
 		r.Log.Info("The tenant's credentials have changed; the history is keyed anew")
 	}
-	r.loaded.History.Rekey(hasher.KeyID())
+	r.loaded.History.Rekey(r.hasher.KeyID())
 	r.recording = &recording{
-		history: r.loaded.History, hasher: hasher, passID: r.result.ID, now: r.result.StartTime.Time,
+		history: r.loaded.History, hasher: r.hasher, passID: r.result.ID, now: r.result.StartTime.Time,
 		refreshed: map[record.Key]record.Standing{},
 	}
 	return nil
@@ -226,7 +240,7 @@ func (r *run) input(taken plan.Snapshot) plan.Input {
 	input := plan.Input{
 		ConflictPolicy: r.target.policy.Spec.ConflictPolicy,
 		Recording:      r.recording != nil,
-		Hasher:         record.NewHasher(r.tenant.Credential()),
+		Hasher:         r.hasher,
 		Mapping:        r.target.mapping,
 		Snapshot:       taken, MaxDeletePercent: r.MaxDeletePercent,
 		Confirmed: r.target.cluster.Annotations[kinds.AnnotationConfirmDeletes],
@@ -265,7 +279,6 @@ func (r *run) reserve(ctx context.Context, planned *plan.Plan, taken plan.Snapsh
 	if r.recording == nil || planned.Writes() == 0 {
 		return nil
 	}
-	r.recording.learn(planned)
 	r.recording.intend(planned)
 	r.epoch.Store(nil)
 	err := r.store.Reserve(ctx, r.loaded, store.Reservation{
@@ -285,9 +298,6 @@ func (r *run) record(ctx context.Context, planned *plan.Plan, results []apply.Re
 	}
 	recording, cancel := outliving(ctx, recordTimeout)
 	defer cancel()
-	if planned.Writes() == 0 {
-		r.recording.learn(planned)
-	}
 	r.recording.guardID = planned.GuardID
 	r.recording.conclude(results)
 	r.recording.refresh(planned)

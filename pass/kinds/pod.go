@@ -27,7 +27,7 @@ func (p pod) Project(m Mapping, tenant, host, mirror *unstructured.Unstructured)
 		return
 	}
 	mirror.Object["spec"] = p.update(tenant, host)
-	annotate(mirror, tenant, host)
+	annotate(mirror, tenant)
 }
 
 // containerLists are the lists of containers in a Pod's spec.
@@ -59,7 +59,7 @@ func (p pod) create(m Mapping, tenant, mirror *unstructured.Unstructured) {
 	m.markAffinity(spec, namespace)
 	m.pointDNS(spec, namespace)
 	delete(mirror.Object, "status")
-	annotate(mirror, tenant, nil)
+	annotate(mirror, tenant)
 }
 
 // hostnameOf is the hostname that Kubernetes gives a Pod of that name.

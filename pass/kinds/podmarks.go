@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,7 +17,7 @@ const (
 )
 
 // annotate keeps on the mirror what the downward API and later passes need of the tenant's Pod.
-func annotate(mirror, tenant, host *unstructured.Unstructured) {
+func annotate(mirror, tenant *unstructured.Unstructured) {
 	annotations := nonNil(mirror.GetAnnotations())
 	annotations[AnnotationImages] = formatImages(child(tenant.Object, "spec"))
 	spec := child(mirror.Object, "spec")
@@ -60,13 +59,18 @@ func downward(spec Content, tenant *unstructured.Unstructured) {
 			}
 		}
 	}
+	eachDownward(spec, readTenant)
+}
+
+// eachDownward visits the fields that a Pod's volumes read through the downward API.
+func eachDownward(spec Content, visit func(field Content)) {
 	for _, volume := range entries(spec["volumes"]) {
 		for _, item := range entries(child(volume, "downwardAPI")["items"]) {
-			readTenant(child(item, "fieldRef"))
+			visit(child(item, "fieldRef"))
 		}
 		for _, source := range entries(child(volume, "projected")["sources"]) {
 			for _, item := range entries(child(source, "downwardAPI")["items"]) {
-				readTenant(child(item, "fieldRef"))
+				visit(child(item, "fieldRef"))
 			}
 		}
 	}
@@ -86,19 +90,9 @@ func readTenant(field Content) {
 // readsAll says whether a spec reads the annotation through the downward API.
 func readsAll(spec Content, annotation string) bool {
 	found := false
-	look := func(item Content) {
-		found = found || child(item, "fieldRef")["fieldPath"] == annotationField(annotation)
-	}
-	for _, volume := range entries(spec["volumes"]) {
-		for _, item := range entries(child(volume, "downwardAPI")["items"]) {
-			look(item)
-		}
-		for _, source := range entries(child(volume, "projected")["sources"]) {
-			for _, item := range entries(child(source, "downwardAPI")["items"]) {
-				look(item)
-			}
-		}
-	}
+	eachDownward(spec, func(field Content) {
+		found = found || field["fieldPath"] == annotationField(annotation)
+	})
 	return found
 }
 
@@ -119,7 +113,7 @@ func formatImages(spec Content) string {
 			images = append(images, fmt.Sprintf("%v=%v", container["name"], container["image"]))
 		}
 	}
-	sort.Strings(images)
+	slices.Sort(images)
 	return strings.Join(images, " ")
 }
 

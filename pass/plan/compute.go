@@ -13,9 +13,7 @@ import (
 
 // Compute plans one pass. The same input gives the same plan, in whatever order the snapshot lists its objects.
 func Compute(in Input) *Plan {
-	c := &computation{Input: in, plan: &Plan{}, kinds: map[schema.GroupKind]*carried{}}
-	c.govern()
-	c.surround()
+	c := newComputation(in)
 	c.findNodes()
 	for _, snapshot := range c.Snapshot.Kinds {
 		c.decideKind(snapshot)
@@ -46,6 +44,14 @@ type computation struct {
 	// kinds are the kinds of the policy that something was found to refer to, nil for those that it does not name.
 	kinds map[schema.GroupKind]*carried
 	nodes nodes
+}
+
+// newComputation is a computation that knows what the policy says about each kind, and what Pods find around them.
+func newComputation(in Input) *computation {
+	c := &computation{Input: in, plan: &Plan{}, kinds: map[schema.GroupKind]*carried{}}
+	c.govern()
+	c.surround()
+	return c
 }
 
 // emptiedFrom is how many mirrors make an empty tenant list suspicious.

@@ -21,9 +21,7 @@ type View struct {
 
 // Look finds one pair in what a plan is computed from; false where neither side nor history knows it.
 func Look(in Input, key record.Key) (View, bool) {
-	c := &computation{Input: in, plan: &Plan{}}
-	c.govern()
-	c.surround()
+	c := newComputation(in)
 	for _, snapshot := range c.Snapshot.Kinds {
 		if snapshot.group() != (schema.GroupKind{Group: key.Group, Kind: key.Kind}) {
 			continue
