@@ -206,18 +206,18 @@ func start(ctx context.Context, withNode bool) (s *surroundings, err error) {
 		return s, err
 	}
 	var kubeconfig []byte
-	if s.hostProxy, kubeconfig, err = s.front(ctx, "host", s.host); err != nil {
+	if s.hostProxy, kubeconfig, err = s.front(ctx, "host", s.host, s.requests); err != nil {
 		return s, err
 	}
 	if err := os.WriteFile(s.hostKubeconfig, kubeconfig, 0o600); err != nil {
 		return s, err
 	}
-	s.tenantProxy, s.tenantKubeconfig, err = s.front(ctx, "tenant", s.tenant)
+	s.tenantProxy, s.tenantKubeconfig, err = s.front(ctx, "tenant", s.tenant, s.requests)
 	return s, err
 }
 
-// front puts a proxy before a cluster and returns a kubeconfig for it.
-func (s *surroundings) front(ctx context.Context, name string, c *cluster.Cluster) (*proxy.Proxy, []byte, error) {
+// front puts a proxy before a cluster, which writes to a log, and returns a kubeconfig for it.
+func (s *surroundings) front(ctx context.Context, name string, c *cluster.Cluster, log *proxy.Log) (*proxy.Proxy, []byte, error) {
 	if err := c.Apply(ctx, []byte(robot)); err != nil {
 		return nil, nil, err
 	}
@@ -231,7 +231,7 @@ func (s *surroundings) front(ctx context.Context, name string, c *cluster.Cluste
 	if err != nil {
 		return nil, nil, fmt.Errorf("token for the %s: %w", name, err)
 	}
-	p, err := proxy.Start(name, c.Config, s.requests)
+	p, err := proxy.Start(name, c.Config, log)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -32,6 +32,11 @@ const (
 // goes to "default". A kind that is not served yet is waited for, so that a
 // CustomResourceDefinition and its objects may stand in one file.
 func (c *Cluster) Apply(ctx context.Context, manifests []byte) error {
+	return c.ApplyIn(ctx, metav1.NamespaceDefault, manifests)
+}
+
+// ApplyIn is Apply with another namespace for those objects that name none.
+func (c *Cluster) ApplyIn(ctx context.Context, namespace string, manifests []byte) error {
 	client, err := dynamic.NewForConfig(c.Config)
 	if err != nil {
 		return err
@@ -46,7 +51,7 @@ func (c *Cluster) Apply(ctx context.Context, manifests []byte) error {
 		return err
 	}
 	for _, object := range objects {
-		if err := apply(ctx, client, mapper, object); err != nil {
+		if err := apply(ctx, client, mapper, namespace, object); err != nil {
 			return fmt.Errorf("applying %s %s to cluster %s: %w", object.GetKind(), object.GetName(), c.Name, err)
 		}
 	}
@@ -74,7 +79,7 @@ func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-func apply(ctx context.Context, client dynamic.Interface, mapper meta.ResettableRESTMapper, object *unstructured.Unstructured) error {
+func apply(ctx context.Context, client dynamic.Interface, mapper meta.ResettableRESTMapper, namespace string, object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind()
 	var mapping *meta.RESTMapping
 	var mappingErr error
@@ -91,9 +96,8 @@ func apply(ctx context.Context, client dynamic.Interface, mapper meta.Resettable
 	}
 	resource := dynamic.ResourceInterface(client.Resource(mapping.Resource))
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		namespace := object.GetNamespace()
-		if namespace == "" {
-			namespace = metav1.NamespaceDefault
+		if own := object.GetNamespace(); own != "" {
+			namespace = own
 		}
 		resource = client.Resource(mapping.Resource).Namespace(namespace)
 	}
