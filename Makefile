@@ -38,7 +38,8 @@ build: ## bin/runner for this machine
 # -count=1: a result from the cache would say nothing about the API servers on this machine.
 test: lint control-planes ## everything: lint, then unit, property and scenario tests against real API servers
 	@echo "==> go test"
-	@$(GO) test -count=1 -timeout 20m ./...
+	@tally=$$(mktemp) && trap 'rm -f "$$tally"' EXIT && \
+	SYNCPASS_TEST_TALLY="$$tally" $(GO) test -count=1 -timeout 40m ./... && sed 's/^/==> /' "$$tally"
 
 test-unit: ## the tests that need no API server; seconds
 	@$(GO) test -short ./...
