@@ -29,6 +29,8 @@ type Explanation struct {
 	HostNamespace string `json:"hostNamespace"`
 	HostName      string `json:"hostName"`
 	HostUID       string `json:"hostUID"`
+	// DNS is how the tenant's Pods call it, where it is a Service; nil for any other kind.
+	DNS *DNSName `json:"dns"`
 	// Agreed says whether history knows when both sides last agreed.
 	Agreed bool `json:"agreed"`
 	// Next is what the next pass decides; nil where it leaves the pair as it is.
@@ -44,22 +46,13 @@ const masked = "***"
 
 // Explain looks at one tenant object without writing anything. kind is a kind or a resource name, as kubectl takes them.
 func Explain(ctx context.Context, o Options, kind string, object types.NamespacedName) (*Explanation, error) {
-	o.Host = o.Host.ForPass()
 	limited, cancel := context.WithTimeout(ctx, o.PassTimeout)
 	defer cancel()
-	r := &run{Options: o}
-	r.DryRun = true
-	if err := r.load(limited); err != nil {
-		return nil, err
-	}
-	defer r.tenant.Close()
-	if err := r.loadRecord(limited); err != nil {
-		return nil, err
-	}
-	taken, resources, err := r.take(limited)
+	r, taken, resources, err := look(limited, o)
 	if err != nil {
 		return nil, err
 	}
+	defer r.tenant.Close()
 	resource, err := findKind(r.target.policy, resources, kind)
 	if err != nil {
 		return nil, err
@@ -73,11 +66,32 @@ func Explain(ctx context.Context, o Options, kind string, object types.Namespace
 	return r.explanation(resource, key, view, r.plan(limited, taken, r.writer(resources))), nil
 }
 
+// look reads what a pass would. Of its results, the run's tenant is the caller's to close.
+func look(ctx context.Context, o Options) (*run, plan.Snapshot, snapshot.Resources, error) {
+	o.Host = o.Host.ForPass()
+	r := &run{Options: o}
+	r.DryRun = true
+	if err := r.load(ctx); err != nil {
+		return nil, plan.Snapshot{}, nil, err
+	}
+	if err := r.loadRecord(ctx); err != nil {
+		r.tenant.Close()
+		return nil, plan.Snapshot{}, nil, err
+	}
+	taken, resources, err := r.take(ctx)
+	if err != nil {
+		r.tenant.Close()
+		return nil, plan.Snapshot{}, nil, err
+	}
+	return r, taken, resources, nil
+}
+
 func (r *run) explanation(resource policy.Resource, key record.Key, view plan.View, planned *plan.Plan) *Explanation {
 	e := &Explanation{
 		Tenant: r.Tenant, Namespace: r.Namespace, APIVersion: resource.APIVersion, Kind: resource.Kind, Direction: resource.Direction,
 		TenantNamespace: key.Namespace, TenantName: key.Name, HostNamespace: r.Namespace, HostName: view.HostName,
 		TenantUID: uidOf(view.Tenant), HostUID: uidOf(view.Host), Agreed: view.State.Baseline != nil,
+		DNS:       dnsName(r.target.mapping, key),
 		Decisions: []record.Entry{},
 	}
 	for i := range planned.Steps {

@@ -43,6 +43,10 @@ type Options struct {
 	TenantAPIEndpoint string
 	// TenantDNS is the address of the tenant's DNS server. Empty: Pods use the host's.
 	TenantDNS string
+	// PodSecurity is the Pod Security level that Pods are held to: privileged, baseline or restricted. Empty: baseline.
+	PodSecurity string
+	// PriorityClasses are the priority classes of the host that Pods may name.
+	PriorityClasses []string
 
 	// UserAgent names this program to the tenant's API server.
 	UserAgent string

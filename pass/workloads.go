@@ -19,10 +19,15 @@ func workloads(o Options, cluster *policy.TenantCluster, server string) (kinds.W
 		return kinds.Workloads{}, &InvalidError{Err: fmt.Errorf(
 			"the tenant's API endpoint %q: %w; give it as host:port in SYNCPASS_TENANT_API_ENDPOINT, or in the TenantCluster's status.endpoint", endpoint, err)}
 	}
+	security, err := kinds.NewPodSecurity(cmp.Or(o.PodSecurity, "baseline"))
+	if err != nil {
+		return kinds.Workloads{}, &InvalidError{Err: err}
+	}
 	return kinds.Workloads{
 		ServiceAccount: cmp.Or(o.WorkloadServiceAccount, "default"),
 		APIHost:        host, APIPort: port,
-		DNS: o.TenantDNS,
+		DNS:         o.TenantDNS,
+		PodSecurity: security, PriorityClasses: o.PriorityClasses,
 	}, nil
 }
 

@@ -77,7 +77,7 @@ const (
 	NameCollision Reason = "NameCollision"
 	// Immutable: the change touches what the API does not let change, and replacing the object would lose data.
 	Immutable Reason = "Immutable"
-	// Rejected: an API server refused the write; the cause is in the decision's error.
+	// Rejected: an API server refused the write, or the Pod Security level forbids it; the cause is in the decision's error.
 	Rejected Reason = "Rejected"
 	// KindUnavailable: the kind cannot be read on one side, so nothing of it is done.
 	KindUnavailable Reason = "KindUnavailable"
@@ -89,7 +89,7 @@ const (
 	GuardMaxDeletes Reason = "GuardMaxDeletes"
 	// GuardEmptyTenant: the tenant lists no object of a kind that has many mirrors.
 	GuardEmptyTenant Reason = "GuardEmptyTenant"
-	// GuardTenantIdentity: another tenant answers behind the kubeconfig than the one recorded.
+	// GuardTenantIdentity: another tenant answers behind the kubeconfig than the one recorded, or an earlier state of it.
 	GuardTenantIdentity Reason = "GuardTenantIdentity"
 	// NotAttempted: the deadline or a signal came before this decision's turn.
 	NotAttempted Reason = "NotAttempted"

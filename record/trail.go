@@ -23,6 +23,8 @@ const (
 	MaxMessage = 1024
 	// MaxError bounds the cause that an API server gave.
 	MaxError = 512
+	// MaxCause bounds it where a pass shows more of it than the trail keeps.
+	MaxCause = 4096
 	// MaxFields is how many paths are named; one more element says how many are not.
 	MaxFields = 32
 

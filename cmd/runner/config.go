@@ -13,6 +13,7 @@ import (
 
 	"github.com/sethvargo/go-envconfig"
 	"k8s.io/apimachinery/pkg/util/validation"
+	podsecurity "k8s.io/pod-security-admission/api"
 )
 
 // config is everything the environment can say. The tags are the one source of names, defaults and descriptions: the
@@ -44,6 +45,9 @@ type config struct {
 	WorkloadServiceAccount string `env:"SYNCPASS_WORKLOAD_SERVICE_ACCOUNT,default=default" accepts:"the name of a ServiceAccount" doc:"host ServiceAccount that mirrored Pods run under; give it no rights"`
 	TenantAPIEndpoint      string `env:"SYNCPASS_TENANT_API_ENDPOINT" shown:"the TenantCluster's status.endpoint, else the kubeconfig's server" accepts:"host:port or a URL" doc:"where mirrored Pods reach the tenant's API server"`
 	TenantDNS              string `env:"SYNCPASS_TENANT_DNS" accepts:"an IP address" doc:"DNS server of the tenant, for mirrored Pods with dnsPolicy ClusterFirst; without it they use the host's"`
+
+	PodSecurity     string   `env:"SYNCPASS_POD_SECURITY,default=baseline" accepts:"privileged, baseline or restricted" doc:"Pod Security level: a tenant's Pods that it forbids are refused before any write; privileged forbids none"`
+	PriorityClasses []string `env:"SYNCPASS_PRIORITY_CLASSES" accepts:"names of PriorityClasses with commas between them, without those that start with system-" doc:"priority classes of the host that tenants' Pods may name; one that the host does not have makes it refuse the Pod"`
 
 	LogLevel    slog.Level `env:"SYNCPASS_LOG_LEVEL,default=info" accepts:"debug, info, warn or error" doc:"least severe log line to print"`
 	LogFormat   string     `env:"SYNCPASS_LOG_FORMAT" shown:"text on a tty, json elsewhere" accepts:"text or json" doc:"form of the log"`
@@ -128,6 +132,13 @@ func (c config) faults(env environment, faulty map[string]bool) []error {
 	checkName("SYNCPASS_WORKLOAD_SERVICE_ACCOUNT", validation.IsDNS1123Subdomain(c.WorkloadServiceAccount))
 	check(c.TenantDNS == "" || net.ParseIP(c.TenantDNS) != nil, "is no IP address", "SYNCPASS_TENANT_DNS")
 
+	_, levelErr := podsecurity.ParseLevel(c.PodSecurity)
+	check(levelErr == nil, "is no such level", "SYNCPASS_POD_SECURITY")
+	for _, class := range c.PriorityClasses {
+		checkName("SYNCPASS_PRIORITY_CLASSES", validation.IsDNS1123Subdomain(class))
+		check(!strings.HasPrefix(class, systemClasses), class+" is for what the host itself runs, which a tenant's Pod could then drive out", "SYNCPASS_PRIORITY_CLASSES")
+	}
+
 	// Below debug, client-go would print request and response bodies, and with them Secrets.
 	levels := []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
 	check(slices.Contains(levels, c.LogLevel), "is no such level", "SYNCPASS_LOG_LEVEL")
@@ -135,6 +146,11 @@ func (c config) faults(env environment, faulty map[string]bool) []error {
 	check(isListenAddress(c.MetricsAddr), "is no address to listen on", "SYNCPASS_METRICS_ADDR")
 	return found
 }
+
+// systemClasses is the prefix of the priority classes above all that users can define. Kubernetes allows them in every
+// namespace unless a quota for them says otherwise
+// (https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/).
+const systemClasses = "system-"
 
 func isListenAddress(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)

@@ -21,7 +21,7 @@ func environmentOf(variables map[string]string) environment {
 
 var defaults = config{
 	PassTimeout: 5 * time.Minute, RequestTimeout: 15 * time.Second, LeaseDuration: 30 * time.Second,
-	Concurrency: 16, TenantConcurrency: 4, Shards: 1, MaxDeletePercent: 50, WorkloadServiceAccount: "default", MetricsAddr: ":9090",
+	Concurrency: 16, TenantConcurrency: 4, Shards: 1, MaxDeletePercent: 50, WorkloadServiceAccount: "default", PodSecurity: "baseline", MetricsAddr: ":9090",
 }
 
 func TestWithoutVariablesTheDefaultsHold(t *testing.T) {
@@ -49,6 +49,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"SYNCPASS_MAX_DELETE_PERCENT": "0", "SYNCPASS_RETIRE_KINDS": "true", "SYNCPASS_LOG_LEVEL": "WARN",
 		"SYNCPASS_LOG_FORMAT": "json", "SYNCPASS_METRICS_ADDR": "127.0.0.1:0",
 		"SYNCPASS_WORKLOAD_SERVICE_ACCOUNT": "nobody", "SYNCPASS_TENANT_API_ENDPOINT": "https://tenant:6443", "SYNCPASS_TENANT_DNS": "10.0.0.10",
+		"SYNCPASS_POD_SECURITY": "restricted", "SYNCPASS_PRIORITY_CLASSES": "high, low.example.com",
 	}))
 	require.NoError(t, err)
 	assert.Equal(t, config{
@@ -56,6 +57,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		Window: 55 * time.Second, PassTimeout: 20 * time.Second, RequestTimeout: 2 * time.Second, LeaseDuration: 3 * time.Second,
 		Concurrency: 1, TenantConcurrency: 2, Shards: 3, ShardIndex: 2, MaxDeletePercent: 0, RetireKinds: true,
 		WorkloadServiceAccount: "nobody", TenantAPIEndpoint: "https://tenant:6443", TenantDNS: "10.0.0.10",
+		PodSecurity: "restricted", PriorityClasses: []string{"high", "low.example.com"},
 		LogLevel: slog.LevelWarn, LogFormat: "json", MetricsAddr: "127.0.0.1:0",
 	}, c)
 
@@ -103,6 +105,10 @@ func TestEachFaultNamesVariableValueCauseAndWhatIsAccepted(t *testing.T) {
 			`SYNCPASS_METRICS_ADDR="localhost": is no address to listen on; accepted: an address such as :9090`},
 		{"a DNS server by name", map[string]string{"SYNCPASS_TENANT_DNS": "kube-dns"},
 			`SYNCPASS_TENANT_DNS="kube-dns": is no IP address; accepted: an IP address`},
+		{"a Pod Security level that is none", map[string]string{"SYNCPASS_POD_SECURITY": "Baseline"},
+			`SYNCPASS_POD_SECURITY="Baseline": is no such level; accepted: privileged, baseline or restricted`},
+		{"a priority class above all of the host's own", map[string]string{"SYNCPASS_PRIORITY_CLASSES": "high,system-node-critical"},
+			`SYNCPASS_PRIORITY_CLASSES="high,system-node-critical": system-node-critical is for what the host itself runs, which a tenant's Pod could then drive out; accepted: names of PriorityClasses with commas between them, without those that start with system-`},
 		{"one tenant in all namespaces", map[string]string{"SYNCPASS_ALL_NAMESPACES": "true", "SYNCPASS_TENANT": "dev"},
 			`SYNCPASS_ALL_NAMESPACES="true": one tenant and all namespaces exclude each other: give its SYNCPASS_NAMESPACE instead; accepted: true or false`},
 		{"two sources of the tenant's kubeconfig", map[string]string{"SYNCPASS_TENANT_KUBECONFIG": "/k", "SYNCPASS_TENANT_KUBECONFIG_SECRET": "s"},
@@ -119,6 +125,7 @@ func TestEachFaultNamesVariableValueCauseAndWhatIsAccepted(t *testing.T) {
 func TestNamesAreCheckedAsKubernetesDoes(t *testing.T) {
 	for name, value := range map[string]string{
 		"SYNCPASS_NAMESPACE": "team.dev", "SYNCPASS_TENANT": "Dev", "SYNCPASS_TENANT_KUBECONFIG_SECRET": "-",
+		"SYNCPASS_PRIORITY_CLASSES": "high,,low",
 	} {
 		_, err := loadConfig(environmentOf(map[string]string{name: value}))
 		assert.ErrorContains(t, err, name+`="`+value+`": `)

@@ -15,19 +15,26 @@ import (
 )
 
 func (a *app) explainCommand() *cobra.Command {
-	format := outputFormats[0]
+	format, dns := outputFormats[0], false
 	cmd := &cobra.Command{
 		Use:   "explain KIND NAMESPACE/NAME",
 		Short: "Where a tenant object lands, how it stands, and what the next pass does about it",
 		Example: "  runner explain configmap default/app\n" +
-			"  runner explain pod default/web -o yaml     with the mirror as it should be, under projected",
+			"  runner explain pod default/web -o yaml     with the mirror as it should be, under projected\n" +
+			"  runner explain --dns                       the Services whose names the tenant's DNS cannot serve",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usageError(cmd, fmt.Errorf("explain takes a kind and namespace/name, and got %q", args))
+			if dns && len(args) == 0 {
+				return nil
+			}
+			if dns || len(args) != 2 {
+				return usageError(cmd, fmt.Errorf("explain takes a kind and namespace/name, or --dns alone, and got %q", args))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if dns {
+				return a.explainDNS(cmd.Context(), format)
+			}
 			namespace, name, found := strings.Cut(args[1], "/")
 			if !found || namespace == "" || name == "" {
 				return usageError(cmd, fmt.Errorf("%q is not of the form namespace/name", args[1]))
@@ -36,24 +43,17 @@ func (a *app) explainCommand() *cobra.Command {
 		},
 	}
 	addOutputFlag(cmd, &format)
+	cmd.Flags().BoolVar(&dns, "dns", false, "list the Services whose names the tenant's DNS, manifests/tenant-dns, cannot serve")
 	return cmd
 }
 
 // explain explains one object of one tenant.
 func (a *app) explain(ctx context.Context, format outputFormat, kind string, object types.NamespacedName) error {
-	s, tenants, err := a.selectTenants(ctx)
+	options, done, err := a.oneTenant(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.host.cluster.Close()
-	if len(tenants) != 1 {
-		return invalid(fmt.Errorf("explain looks at one tenant, and %d are selected: set SYNCPASS_TENANT", len(tenants)))
-	}
-	options, err := s.options(tenants[0])
-	if err != nil {
-		return invalid(err)
-	}
-	options.Log = s.log.With("namespace", tenants[0].Namespace, "tenant", tenants[0].Name)
+	defer done()
 	explained, err := pass.Explain(ctx, options, kind, object)
 	if err != nil {
 		return &failure{code: outcomeCode(pass.OutcomeOf(err), context.Cause(ctx)), err: err}
@@ -68,6 +68,25 @@ func (a *app) explain(ctx context.Context, format outputFormat, kind string, obj
 	return printExplanation(a.stdout, explained)
 }
 
+// oneTenant is for verbs that look at one tenant: how to make its pass, and what to call when that is over.
+func (a *app) oneTenant(ctx context.Context) (options pass.Options, done func(), err error) {
+	s, tenants, err := a.selectTenants(ctx)
+	if err != nil {
+		return pass.Options{}, nil, err
+	}
+	if len(tenants) != 1 {
+		err = fmt.Errorf("explain looks at one tenant, and %d are selected: set SYNCPASS_TENANT", len(tenants))
+	} else {
+		options, err = s.options(tenants[0])
+	}
+	if err != nil {
+		s.host.cluster.Close()
+		return pass.Options{}, nil, invalid(err)
+	}
+	options.Log = s.log.With("namespace", tenants[0].Namespace, "tenant", tenants[0].Name)
+	return options, s.host.cluster.Close, nil
+}
+
 // printExplanation writes what a person asks first: where, how, and what next.
 func printExplanation(w io.Writer, e *pass.Explanation) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -77,6 +96,11 @@ func printExplanation(w io.Writer, e *pass.Explanation) error {
 	row("Object", "%s %s/%s of tenant %s%s", e.Kind, e.TenantNamespace, e.TenantName, e.Tenant, existence(e.TenantUID))
 	row("Mirror", "%s %s/%s on the host%s", e.Kind, e.HostNamespace, e.HostName, existence(e.HostUID))
 	row("Direction", "%s", e.Direction)
+	if e.DNS != nil && e.DNS.Resolves {
+		row("DNS", "%s, served by manifests/tenant-dns", e.DNS.Name)
+	} else if e.DNS != nil {
+		row("DNS", "%s does not resolve: %s", e.DNS.Name, e.DNS.Message)
+	}
 	if e.Agreed {
 		row("History", "both sides have agreed before")
 	} else {
@@ -85,7 +109,7 @@ func printExplanation(w io.Writer, e *pass.Explanation) error {
 	if e.Next == nil {
 		row("Next pass", "leaves it as it is")
 	} else {
-		row("Next pass", "%s on the %s, %s: %s", strings.ToLower(string(e.Next.Action)), e.Next.Side, e.Next.Reason, e.Next.Message)
+		row("Next pass", "%s on the %s, %s: %s", strings.ToLower(string(e.Next.Action)), e.Next.Side, e.Next.Reason, strings.Join([]string{e.Next.Message, e.Next.Error}, " "))
 		if len(e.Next.Fields) > 0 {
 			row("Differs in", "%s", strings.Join(e.Next.Fields, ", "))
 		}

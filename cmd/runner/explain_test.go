@@ -35,22 +35,56 @@ Differs in:           data.a
 2026-01-02 03:04:05:  create on the host, NoMirror: has no mirror[31m yet
 `, out.String())
 
+	explained.Next = &record.Decision{Action: record.Skip, Side: record.Host, Reason: record.Rejected, Message: "the level forbids it", Error: "hostPath volumes"}
+	out.Reset()
+	require.NoError(t, printExplanation(&out, explained))
+	require.Contains(t, out.String(), "skip on the host, Rejected: the level forbids it hostPath volumes\n")
+
 	explained.Next, explained.Agreed, explained.Decisions = nil, false, nil
 	out.Reset()
 	require.NoError(t, printExplanation(&out, explained))
 	require.Contains(t, out.String(), "no agreement of both sides is recorded")
 	require.Contains(t, out.String(), "leaves it as it is")
+	require.NotContains(t, out.String(), "DNS:")
+}
+
+func TestAnExplanationOfAServiceSaysWhetherItsNameResolves(t *testing.T) {
+	explained := &pass.Explanation{Kind: "Service", DNS: &pass.DNSName{Name: "web.shop.svc.cluster.local", Resolves: true}}
+	var out bytes.Buffer
+	require.NoError(t, printExplanation(&out, explained))
+	require.Regexp(t, `(?m)^DNS: +web\.shop\.svc\.cluster\.local, served by manifests/tenant-dns$`, out.String())
+
+	explained.DNS.Resolves, explained.DNS.Message = false, "it is too long"
+	out.Reset()
+	require.NoError(t, printExplanation(&out, explained))
+	require.Regexp(t, `(?m)^DNS: +web\.shop\.svc\.cluster\.local does not resolve: it is too long$`, out.String())
+}
+
+func TestNamesThatDoNotResolveAreListed(t *testing.T) {
+	explained := &pass.DNSExplanation{Tenant: "dev", Namespace: "team-dev", Services: 3}
+	var out bytes.Buffer
+	require.NoError(t, printDNS(&out, explained))
+	require.Equal(t, "dev: the names of 0 of 3 Services do not resolve\n", out.String())
+
+	explained.Unresolved = []pass.UnresolvedService{{TenantNamespace: "shop", TenantName: "a-x-b", HostName: "a-x-b-x-shop-x-dev-2222", DNSName: pass.DNSName{Message: "read\x1b[31m in two ways"}}}
+	out.Reset()
+	require.NoError(t, printDNS(&out, explained))
+	require.Equal(t, `SERVICE      HOST NAME                 MESSAGE
+shop/a-x-b   a-x-b-x-shop-x-dev-2222   read[31m in two ways
+dev: the names of 1 of 3 Services do not resolve
+`, out.String())
 }
 
 func TestExplainTakesAKindAndNamespaceSlashName(t *testing.T) {
 	for name, args := range map[string][]string{
-		"nothing":             {"explain"},
-		"no name":             {"explain", "configmap"},
-		"a name by itself":    {"explain", "configmap", "app"},
-		"an empty namespace":  {"explain", "configmap", "/app"},
-		"one word too many":   {"explain", "configmap", "default/app", "now"},
-		"an unknown format":   {"explain", "configmap", "default/app", "-o", "xml"},
-		"a flag that is none": {"explain", "configmap", "default/app", "--now"},
+		"nothing":              {"explain"},
+		"no name":              {"explain", "configmap"},
+		"a name by itself":     {"explain", "configmap", "app"},
+		"an empty namespace":   {"explain", "configmap", "/app"},
+		"an object with --dns": {"explain", "--dns", "service", "default/app"},
+		"one word too many":    {"explain", "configmap", "default/app", "now"},
+		"an unknown format":    {"explain", "configmap", "default/app", "-o", "xml"},
+		"a flag that is none":  {"explain", "configmap", "default/app", "--now"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

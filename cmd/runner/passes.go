@@ -116,6 +116,8 @@ func (s *session) options(tenant types.NamespacedName) (pass.Options, error) {
 		WorkloadServiceAccount: c.WorkloadServiceAccount,
 		TenantAPIEndpoint:      c.TenantAPIEndpoint,
 		TenantDNS:              c.TenantDNS,
+		PodSecurity:            c.PodSecurity,
+		PriorityClasses:        c.PriorityClasses,
 		UserAgent:              s.userAgent,
 		Identity:               s.identity,
 	}, err

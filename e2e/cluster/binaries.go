@@ -17,6 +17,13 @@ import (
 // KubernetesVersion is what a build makes; the module in e2e/controlplane pins it.
 const KubernetesVersion = "v1.37.2"
 
+// CoreDNSVersion is what a build of CoreDNS makes, the version that kubeadm installs with KubernetesVersion; the module
+// in e2e/coredns pins it.
+const CoreDNSVersion = "v1.14.6"
+
+// CoreDNS names the binary. Its version is in the name, since that of the folder is Kubernetes'.
+const CoreDNS = "coredns-" + CoreDNSVersion
+
 // Binaries returns the path of each named binary. Each is looked up by itself, so
 // that a folder which holds only some of them serves as far as it goes:
 //

@@ -29,7 +29,7 @@ const (
 	interruptGrace = 10 * time.Second
 )
 
-// packages names the main package of each binary of the module in e2e/controlplane.
+// packages names the main package of each binary of the module in e2e/controlplane, and CoreDNS, which is a module.
 var packages = map[string]string{
 	Etcd:                  "go.etcd.io/etcd/server/v3",
 	KubeAPIServer:         "k8s.io/kubernetes/cmd/kube-apiserver",
@@ -38,6 +38,7 @@ var packages = map[string]string{
 	"kubelet":             "k8s.io/kubernetes/cmd/kubelet",
 	"kube-proxy":          "k8s.io/kubernetes/cmd/kube-proxy",
 	"kubectl":             "k8s.io/kubernetes/cmd/kubectl",
+	CoreDNS:               modulePath + "/e2e/coredns",
 }
 
 // build compiles one binary into the folder, which sees it only once it is complete.
@@ -46,7 +47,11 @@ func build(ctx context.Context, log io.Writer, dir, name string) (err error) {
 	if !ok {
 		return errors.New("not a binary of the control plane; see e2e/controlplane/go.mod")
 	}
-	module, err := controlPlaneModule(ctx)
+	nested, title, flags := "controlplane", name+" "+KubernetesVersion, linkerFlags()
+	if name == CoreDNS {
+		nested, title, flags = "coredns", name, "-s -w"
+	}
+	module, err := nestedModule(ctx, nested)
 	if err != nil {
 		return err
 	}
@@ -56,11 +61,11 @@ func build(ctx context.Context, log io.Writer, dir, name string) (err error) {
 			_ = os.Remove(temporary)
 		}
 	}()
-	fmt.Fprintf(log, "building %s %s from the Go module proxy, once, into %s; all of the control plane takes about 10 minutes on two cores\n",
-		name, KubernetesVersion, dir)
+	fmt.Fprintf(log, "building %s from the Go module proxy, once, into %s; all of the control plane takes about 10 minutes on two cores\n",
+		title, dir)
 	defer reportProgress(log, "building "+name)()
 	// The flags on the command line win over GOFLAGS: go.mod and go.sum stay as checked in.
-	cmd := goCommand(ctx, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags="+linkerFlags(), "-o", temporary, pkg)
+	cmd := goCommand(ctx, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", temporary, pkg)
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	if err := runQuietly(cmd); err != nil {
@@ -93,15 +98,15 @@ func ModuleDir(ctx context.Context) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// controlPlaneModule finds the nested module that pins the control plane.
-func controlPlaneModule(ctx context.Context) (string, error) {
+// nestedModule finds the folder of e2e whose module pins what is to be built.
+func nestedModule(ctx context.Context, name string) (string, error) {
 	root, err := ModuleDir(ctx)
 	if err != nil {
 		return "", fmt.Errorf("%w; or set KUBEBUILDER_ASSETS", err)
 	}
-	dir := filepath.Join(root, "e2e", "controlplane")
+	dir := filepath.Join(root, "e2e", name)
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
-		return "", fmt.Errorf("the module that pins the control plane is missing: %w; run from inside a checkout, or set KUBEBUILDER_ASSETS", err)
+		return "", fmt.Errorf("the module that pins what is to be built is missing: %w; run from inside a checkout, or set KUBEBUILDER_ASSETS", err)
 	}
 	return dir, nil
 }

@@ -95,7 +95,7 @@ func run(ctx context.Context, args []string) error {
 func (p *playground) binaries(ctx context.Context) error {
 	wanted := cluster.ControlPlane
 	if len(node.Requirements()) == 0 {
-		wanted = slices.Concat(wanted, node.Components)
+		wanted = slices.Concat(wanted, node.Components, []string{cluster.CoreDNS})
 	}
 	paths, err := cluster.Binaries(ctx, p.progress, wanted...)
 	if err != nil {

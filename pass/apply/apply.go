@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,10 @@ import (
 
 // giveUpAfter is how many writes in a row may find no API server before the rest is left to the next pass.
 const giveUpAfter = 5
+
+// finishWithin is how long the writes in flight may take once the pass was stopped or its time is over; what has no
+// answer then has an unknown outcome.
+const finishWithin = time.Second
 
 // ErrNoAnswer is the cause of a Report whose remaining steps were given up because an API server did not answer.
 var ErrNoAnswer = errors.New("the API server does not answer")
@@ -79,6 +84,9 @@ func (w *Writer) Execute(ctx context.Context, steps []plan.Step) ([]Result, erro
 	}
 	slices.Sort(order)
 
+	sent, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishWithin, cancel) })()
 	var once sync.Once
 	var stopped error
 	for _, number := range order {
@@ -98,7 +106,7 @@ func (w *Writer) Execute(ctx context.Context, steps []plan.Step) ([]Result, erro
 					results[i].Decision = skipped(steps[i].Decision, record.Raced, "Node "+steps[i].Node+" was not made in the tenant; the next pass looks again", nil)
 					return nil
 				}
-				w.execute(ctx, &results[i])
+				w.execute(sent, &results[i])
 				if w.Done != nil {
 					w.Done(results[i])
 				}
@@ -106,6 +114,9 @@ func (w *Writer) Execute(ctx context.Context, steps []plan.Step) ([]Result, erro
 			})
 		}
 		_ = group.Wait() // the goroutines return no error
+	}
+	if stopped == nil && sent.Err() != nil {
+		stopped = context.Cause(ctx) // nothing was left to attempt, but what was in flight was given up
 	}
 	return results, stopped
 }
@@ -131,10 +142,9 @@ func (w *Writer) mayWrite(ctx context.Context) error {
 	return w.Fence()
 }
 
-// execute carries out one step. The request itself is not cancelled with ctx: a write that has been sent is finished, so
-// that its outcome is known and recorded. The client's own timeout bounds it.
+// execute carries out one step. Its context is not the pass's: a write that has been sent is let finish for a while, so
+// that its outcome is known and recorded.
 func (w *Writer) execute(ctx context.Context, result *Result) {
-	ctx = context.WithoutCancel(ctx)
 	defer func() {
 		// One bad object must not stop the others.
 		if cause := recover(); cause != nil {
@@ -142,20 +152,32 @@ func (w *Writer) execute(ctx context.Context, result *Result) {
 			result.Decision = skipped(result.Step.Decision, record.Rejected, "carrying it out failed; the next pass finds out whether it landed", fmt.Errorf("panic: %v", cause))
 		}
 	}()
-	err := w.first(ctx, result)
+	errs := []error{w.first(ctx, result)}
 	for _, write := range result.Step.Then {
-		if err == nil {
-			err = w.then(ctx, result, write)
+		// What is reported to the other side does not hang on what this side takes: a resize that is refused must not keep a
+		// Pod's status from its tenant.
+		if errs[0] == nil || write.Side != result.Step.Side {
+			errs = append(errs, w.then(ctx, result, write))
 		}
 	}
-	if err == nil {
+	w.answered(errs)
+	if errors.Join(errs...) == nil {
 		result.Applied = true
-		w.silent.Store(0)
 		return
 	}
 	result.Written = nil
-	result.Decision, result.Unknown = judge(result.Step, err)
-	if noAnswer(err) {
+	for _, err := range slices.Backward(errs) {
+		if err != nil {
+			unknown := false
+			result.Decision, unknown = judge(result.Step, err) // the first error's in the end
+			result.Unknown = result.Unknown || unknown
+		}
+	}
+}
+
+// answered counts the steps in a row that a side gave no answer to.
+func (w *Writer) answered(errs []error) {
+	if slices.ContainsFunc(errs, noAnswer) {
 		w.silent.Add(1)
 	} else {
 		w.silent.Store(0)
@@ -199,6 +221,9 @@ func (w *Writer) then(ctx context.Context, result *Result, write plan.Write) err
 	written, err := w.update(ctx, write.Side, result.Step, object, write.Subresource)
 	if err != nil {
 		return err
+	}
+	if result.Written == nil {
+		result.Written = map[record.Side]*unstructured.Unstructured{}
 	}
 	result.Written[write.Side] = written
 	return nil

@@ -269,6 +269,21 @@ func TestASignalLetsTheWriteInFlightFinish(t *testing.T) {
 	require.Equal(t, record.NotAttempted, results[2].Decision.Reason)
 }
 
+func TestASignalGivesUpTheWriteThatGetsNoAnswer(t *testing.T) {
+	b := newBench(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	signal := errors.New("SIGTERM")
+	b.host.before = func(_ http.ResponseWriter, r *request) bool {
+		cancel(signal)
+		<-r.Context().Done()
+		return true
+	}
+	results, err := b.writer.Execute(ctx, []plan.Step{step(record.Create, configMap, "one")})
+	require.ErrorIs(t, err, signal, "also where nothing is left to attempt")
+	require.True(t, results[0].Unknown)
+	require.Equal(t, record.Rejected, results[0].Decision.Reason)
+}
+
 func TestAServerThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	b := newBench(t)
 	b.host.before = hangUp

@@ -63,6 +63,7 @@ func (w *Writer) confirmGone(ctx context.Context, step *plan.Step) error {
 //
 //	error                                      reason       error field  may have landed
 //	the tenant does not say what is gone       Rejected     the cause    no
+//	the tenant grants no token                 Rejected     the cause    no
 //	conflict, not found, already exists        Raced        -            no
 //	namespace terminating                      Terminating  -            no
 //	422 over an immutable field                Immutable    the cause    no
@@ -71,9 +72,12 @@ func (w *Writer) confirmGone(ctx context.Context, step *plan.Step) error {
 func judge(step *plan.Step, err error) (record.Decision, bool) {
 	d := step.Decision
 	var unconfirmed *unconfirmedError
+	var ungranted *ungrantedError
 	switch {
 	case errors.As(err, &unconfirmed):
 		return skipped(d, record.Rejected, "the other side does not say whether its counterpart is gone, so nothing is deleted; the next pass asks again", err), false
+	case errors.As(err, &ungranted):
+		return skipped(d, record.Rejected, "the tenant grants no token for its Pod to mount; make the ServiceAccount again, or delete the Pod; tried again by the next pass", err), false
 	case errors.Is(err, errStillThere):
 		return skipped(d, record.Raced, "its counterpart is there again, so nothing is deleted; the next pass looks again", nil), false
 	case apierrors.IsAlreadyExists(err) && step.Replace:
@@ -110,7 +114,7 @@ func noAnswer(err error) bool {
 func skipped(d record.Decision, reason record.Reason, message string, err error) record.Decision {
 	d.Action, d.Reason, d.Message = record.Skip, reason, message
 	if err != nil {
-		d.Error = err.Error()
+		d.Error = record.Plain(err.Error(), record.MaxCause)
 	}
 	return d
 }

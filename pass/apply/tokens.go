@@ -90,6 +90,18 @@ func wrapTokens(secret *corev1.Secret, err error) error {
 	return fmt.Errorf("writing Secret %s with the Pod's tokens: %w", secret.Name, err)
 }
 
+// ungrantedError is the tenant's refusal to grant a token. It says nothing about the object that is being written.
+type ungrantedError struct {
+	account string
+	err     error
+}
+
+func (e *ungrantedError) Error() string {
+	return fmt.Sprintf("asking the tenant for a token of ServiceAccount %s: %v", e.account, e.err)
+}
+
+func (e *ungrantedError) Unwrap() error { return e.err }
+
 // requestTokens asks the tenant for the tokens, each bound to the tenant's Pod.
 func (w *Writer) requestTokens(ctx context.Context, tokens *kinds.Tokens) (*corev1.Secret, error) {
 	data := map[string][]byte{kinds.TokenKeyCA: w.caOf(ctx, tokens.Namespace)}
@@ -104,7 +116,7 @@ func (w *Writer) requestTokens(ctx context.Context, tokens *kinds.Tokens) (*core
 		}
 		granted, err := w.Tenant.ServiceAccounts(tokens.Namespace).CreateToken(ctx, tokens.ServiceAccount, request, metav1.CreateOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("asking the tenant for a token of ServiceAccount %s/%s: %w", tokens.Namespace, tokens.ServiceAccount, err)
+			return nil, &ungrantedError{tokens.Namespace + "/" + tokens.ServiceAccount, err}
 		}
 		data[token.Key] = []byte(granted.Status.Token)
 		expires := granted.Status.ExpirationTimestamp.Time

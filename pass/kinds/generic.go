@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -42,8 +43,26 @@ func (g Generic) Weight() Weight {
 	return Dependent
 }
 
-// ValidName takes DNS subdomains, which every API server takes for nearly every kind.
-func (g Generic) ValidName(name string) []string { return subdomainName(name) }
+// ValidName takes DNS subdomains, which every API server takes for nearly every kind; a StatefulSet gives its name to Pods
+// as their hostname, and must have one without dots.
+func (g Generic) ValidName(name string) []string {
+	if g.GroupKind == (schema.GroupKind{Group: "apps", Kind: "StatefulSet"}) {
+		return validation.NameIsDNSLabel(name, false)
+	}
+	return subdomainName(name)
+}
+
+// MaxNameLength leaves room behind the names of three kinds. A longer CronJob, or Job with that many completions, would be
+// refused (https://github.com/kubernetes/kubernetes/blob/v1.37.2/pkg/apis/batch/validation/validation.go), a longer
+// StatefulSet taken, and then never get a Pod (https://github.com/kubernetes/kubernetes/issues/64023).
+func (g Generic) MaxNameLength() int {
+	switch g.GroupKind {
+	case schema.GroupKind{Group: "batch", Kind: "CronJob"}, schema.GroupKind{Group: "batch", Kind: "Job"},
+		schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
+		return maxParentLength
+	}
+	return maxNameLength
+}
 
 // Crosses leaves out the system namespaces and what every cluster makes for itself in each namespace.
 func (g Generic) Crosses(o Object) bool {

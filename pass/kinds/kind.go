@@ -1,6 +1,10 @@
 package kinds
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -18,8 +22,10 @@ type Kind interface {
 	Name() string
 	// Weight orders writes: lower weights are created first and deleted last.
 	Weight() Weight
-	// ValidName returns what is wrong with a name of this kind, at most 63 characters long; none means valid.
+	// ValidName returns what is wrong with the characters of a name of this kind; none means valid.
 	ValidName(name string) []string
+	// MaxNameLength is the longest name, in characters, that a mirror of this kind may have: at most 63, at least 52.
+	MaxNameLength() int
 	// Crosses says whether an object of this kind may cross at all; system objects and credentials of one side's own
 	// control plane may not.
 	Crosses(object Object) bool
@@ -83,31 +89,37 @@ func For(gk schema.GroupKind) Kind { return With(gk, Rules{}) }
 // With returns a kind under the rules of a policy.
 func With(gk schema.GroupKind, rules Rules) Kind {
 	generic := Generic{GroupKind: gk, rules: rules}
-	switch gk {
-	case schema.GroupKind{Kind: "ConfigMap"}:
-		return configMap{generic}
-	case schema.GroupKind{Kind: "Secret"}:
-		return secret{generic}
-	case schema.GroupKind{Kind: "Service"}:
-		return service{generic}
-	case schema.GroupKind{Kind: "Pod"}:
-		return pod{generic}
-	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		return persistentVolumeClaim{generic}
-	case schema.GroupKind{Kind: "ServiceAccount"}:
-		return serviceAccount{generic}
-	case schema.GroupKind{Kind: "Endpoints"}:
-		return endpoints{generic}
-	case schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
-		return endpointSlice{generic}
-	case schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}:
-		return ingress{generic}
-	case schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:
-		return networkPolicy{generic}
-	case schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}:
-		return podDisruptionBudget{generic}
-	case schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:
-		return horizontalPodAutoscaler{generic}
+	if own, found := builtIn[gk]; found {
+		return own(generic)
+	}
+	if path, found := templates[gk]; found {
+		return templated{generic, path}
 	}
 	return generic
+}
+
+// builtIn are the kinds with rules of their own.
+var builtIn = map[schema.GroupKind]func(Generic) Kind{
+	{Kind: "ConfigMap"}:             func(g Generic) Kind { return configMap{g} },
+	{Kind: "Secret"}:                func(g Generic) Kind { return secret{g} },
+	{Kind: "Service"}:               func(g Generic) Kind { return service{g} },
+	{Kind: "Pod"}:                   func(g Generic) Kind { return pod{g} },
+	{Kind: "PersistentVolumeClaim"}: func(g Generic) Kind { return persistentVolumeClaim{g} },
+	{Kind: "ServiceAccount"}:        func(g Generic) Kind { return serviceAccount{g} },
+	{Kind: "Endpoints"}:             func(g Generic) Kind { return endpoints{g} },
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:      func(g Generic) Kind { return endpointSlice{g} },
+	{Group: "networking.k8s.io", Kind: "Ingress"}:           func(g Generic) Kind { return ingress{g} },
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:     func(g Generic) Kind { return networkPolicy{g} },
+	{Group: "policy", Kind: "PodDisruptionBudget"}:          func(g Generic) Kind { return podDisruptionBudget{g} },
+	{Group: "batch", Kind: "Job"}:                           func(g Generic) Kind { return job{templated{g, templates[g.GroupKind]}} },
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: func(g Generic) Kind { return horizontalPodAutoscaler{g} },
+}
+
+// BuiltIn are the kinds with rules of their own, sorted by group and kind.
+func BuiltIn() []schema.GroupKind {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(builtIn)), maps.Keys(templates))
+	slices.SortFunc(all, func(a, b schema.GroupKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+	return slices.Compact(all)
 }

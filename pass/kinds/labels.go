@@ -53,7 +53,8 @@ func ownAnnotation(key string) bool {
 		"volume.beta.kubernetes.io/storage-provisioner",
 		"volume.kubernetes.io/storage-provisioner",
 		"volume.kubernetes.io/storage-resizer",
-		"volume.kubernetes.io/selected-node":
+		"volume.kubernetes.io/selected-node",
+		"field.cattle.io/publicEndpoints": // Rancher writes it on either side, each with that side's addresses
 		return true
 	}
 	return false

@@ -55,6 +55,7 @@ func TestOwnAnnotationsNeverCross(t *testing.T) {
 	for _, key := range []string{
 		"tenantplane.io/virtual-uid", "tenantplane.io/confirm-deletes", "kubectl.kubernetes.io/last-applied-configuration",
 		"deployment.kubernetes.io/revision", "pv.kubernetes.io/bind-completed", "volume.kubernetes.io/selected-node",
+		"field.cattle.io/publicEndpoints", // B47
 	} {
 		require.True(t, ownAnnotation(key), key)
 	}

@@ -13,8 +13,13 @@ import (
 // separator stands between the three parts of a mirror's name.
 const separator = "-x-"
 
-// maxNameLength is the longest mirror name of any kind: a label value and a Service name hold no more.
-const maxNameLength = utilvalidation.DNS1123LabelMaxLength
+const (
+	// maxNameLength is the longest mirror name of any kind: a label value and a Service name hold no more.
+	maxNameLength = utilvalidation.DNS1123LabelMaxLength
+	// maxParentLength is that of a kind whose controller names others after it, with a dash and a number of 32 bits, ten
+	// digits, behind: Jobs by the minute, Pods by the index, revisions by a hash. Those names are labels of 63 characters.
+	maxParentLength = maxNameLength - len("-4294967295")
+)
 
 // digestLength is 16 characters of base32, 80 bits: enough that nobody finds a second triple for a name.
 const digestLength = 16
@@ -22,11 +27,11 @@ const digestLength = 16
 var base32Lower = base32.StdEncoding.WithPadding(base32.NoPadding)
 
 // MirrorName is the name of the mirror of the tenant object namespace/name: `<name>-x-<namespace>-x-<tenant>` where
-// that is at most 63 characters, valid for the kind, and can be read in one way only. Otherwise it is cut and ends in
+// that is no longer than the kind allows, valid for it, and can be read in one way only. Otherwise it is cut and ends in
 // a digest of the three parts, so that two tenant objects never share a mirror.
 func (m Mapping) MirrorName(kind Kind, namespace, name string) string {
 	plain := name + separator + namespace + separator + m.Tenant
-	if len(plain) <= maxNameLength && unambiguous(plain) && len(kind.ValidName(plain)) == 0 {
+	if len(plain) <= kind.MaxNameLength() && unambiguous(plain) && len(kind.ValidName(plain)) == 0 {
 		return plain
 	}
 	head := readable(plain)
@@ -34,7 +39,7 @@ func (m Mapping) MirrorName(kind Kind, namespace, name string) string {
 		head = "x" + head
 	}
 	suffix := "-" + digest(name, namespace, m.Tenant)
-	if most := maxNameLength - len(suffix); len(head) > most {
+	if most := kind.MaxNameLength() - len(suffix); len(head) > most {
 		head = head[:most]
 	}
 	return strings.TrimRight(head, "-") + suffix

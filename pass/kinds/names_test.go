@@ -3,12 +3,14 @@ package kinds
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 )
@@ -20,8 +22,14 @@ var (
 	services   = For(schema.GroupKind{Kind: "Service"})
 	secrets    = For(schema.GroupKind{Kind: "Secret"})
 	widgets    = For(schema.GroupKind{Group: "example.com", Kind: "Widget"})
-	allKinds   = []Kind{
-		configMaps, services, secrets, widgets, For(schema.GroupKind{Kind: "Pod"}), For(schema.GroupKind{Kind: "PersistentVolumeClaim"}),
+
+	cronJobs     = For(schema.GroupKind{Group: "batch", Kind: "CronJob"})
+	jobs         = For(schema.GroupKind{Group: "batch", Kind: "Job"})
+	statefulSets = For(schema.GroupKind{Group: "apps", Kind: "StatefulSet"})
+	deployments  = For(schema.GroupKind{Group: "apps", Kind: "Deployment"})
+
+	allKinds = []Kind{
+		configMaps, services, secrets, widgets, cronJobs, jobs, statefulSets, deployments, For(schema.GroupKind{Kind: "Pod"}), For(schema.GroupKind{Kind: "PersistentVolumeClaim"}),
 		For(schema.GroupKind{Kind: "ServiceAccount"}), For(schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}),
 		For(schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}), For(schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}),
 		For(schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}), For(schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}),
@@ -77,6 +85,13 @@ func TestMirrorNames(t *testing.T) {
 		{name: "a short name is readable", kind: configMaps, object: "app", namespace: "default", tenant: "dev", want: "app-x-default-x-dev"},
 		{name: "exactly 63 characters are not cut", kind: configMaps, object: strings.Repeat("a", 49), namespace: "default", tenant: "d", want: strings.Repeat("a", 49) + "-x-default-x-d"},
 		{name: "64 characters are cut", kind: configMaps, object: strings.Repeat("a", 50), namespace: "default", tenant: "d", wantPrefix: strings.Repeat("a", 46)},
+		{name: "exactly 52 characters are not cut where the kind has room for no more", kind: cronJobs, object: strings.Repeat("a", 38), namespace: "default", tenant: "d", want: strings.Repeat("a", 38) + "-x-default-x-d"},
+		{name: "53 characters of a CronJob are cut", kind: cronJobs, object: strings.Repeat("a", 39), namespace: "default", tenant: "d", wantPrefix: strings.Repeat("a", 35)},
+		{name: "53 characters of a Job are cut", kind: jobs, object: strings.Repeat("a", 39), namespace: "default", tenant: "d", wantPrefix: strings.Repeat("a", 35)},
+		{name: "53 characters of a StatefulSet are cut", kind: statefulSets, object: strings.Repeat("a", 39), namespace: "default", tenant: "d", wantPrefix: strings.Repeat("a", 35)},
+		{name: "53 characters of a Deployment are not cut", kind: deployments, object: strings.Repeat("a", 39), namespace: "default", tenant: "d", want: strings.Repeat("a", 39) + "-x-default-x-d"},
+		{name: "a StatefulSet takes no dot", kind: statefulSets, object: "app.example", namespace: "default", tenant: "dev", wantPrefix: "app-example-x-default-x-dev"},
+		{name: "a digit may begin a StatefulSet's name", kind: statefulSets, object: "1st", namespace: "default", tenant: "dev", want: "1st-x-default-x-dev"},
 		{name: "a dot stays where the kind takes it", kind: configMaps, object: "app.example.com", namespace: "default", tenant: "dev", want: "app.example.com-x-default-x-dev"},
 		{name: "a dot does not stay where the kind takes none", kind: services, object: "app.example", namespace: "default", tenant: "dev", wantPrefix: "app-example-x-default-x-dev"},
 		{name: "a Service's name begins with a letter", kind: services, object: "1st", namespace: "default", tenant: "dev", wantPrefix: "x1st-x-default-x-dev"},
@@ -135,6 +150,35 @@ func TestMirrorNamesAreInjective(t *testing.T) {
 	})
 }
 
+// A mirror's name is that of one tenant object only, which recomputing it finds.
+func TestMirrorNamesLeadBackByRecomputation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom(allKinds).Draw(t, "kind")
+		m := Mapping{Tenant: drawPart(t, "tenant"), HostNamespace: "team-dev"}
+		tenant := object("example.com/v1", kind.Name(), nil)
+		tenant.SetNamespace(drawPart(t, "namespace"))
+		tenant.SetName(drawPart(t, "name"))
+		mirror := m.Project(kind, tenant, nil, KeepNone)
+		id, owned := m.Identify(kind, kind.Name(), mirror)
+		require.Equal(t, Ours, owned)
+		require.Equal(t, types.NamespacedName{Namespace: tenant.GetNamespace(), Name: tenant.GetName()}, id)
+
+		mirror.SetName(mirror.GetName() + "0")
+		_, owned = m.Identify(kind, kind.Name(), mirror)
+		require.Equal(t, Other, owned, "marks count for nothing on an object of another name")
+	})
+}
+
+// What the controllers of these kinds make under a mirror's name still has one that is a label.
+func TestNamesMadeFromMirrorNamesAreLabels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom([]Kind{cronJobs, jobs, statefulSets}).Draw(t, "kind")
+		mirror := Mapping{Tenant: drawPart(t, "tenant")}.MirrorName(kind, drawPart(t, "namespace"), drawPart(t, "name"))
+		made := fmt.Sprintf("%s-%d", mirror, rapid.Uint32().Draw(t, "number"))
+		require.Empty(t, utilvalidation.IsValidLabelValue(made), "%q", made)
+	})
+}
+
 // Tenants whose names continue each other share a host namespace, and still no mirror.
 func TestMirrorNamesOfNeighbouringTenantsDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -164,7 +208,8 @@ func checkOwner[T comparable](t require.TestingT, owner map[string]T, mirror str
 }
 
 func checkName(t require.TestingT, kind Kind, mirror string) {
-	require.LessOrEqual(t, len(mirror), maxNameLength)
+	require.LessOrEqual(t, len(mirror), kind.MaxNameLength())
+	require.LessOrEqual(t, kind.MaxNameLength(), utilvalidation.DNS1123LabelMaxLength)
 	require.Empty(t, kind.ValidName(mirror), "%q", mirror)
 	require.Empty(t, utilvalidation.IsDNS1123Subdomain(mirror), "%q", mirror)
 }

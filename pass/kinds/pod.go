@@ -39,9 +39,10 @@ func (p pod) create(m Mapping, tenant, mirror *unstructured.Unstructured) {
 		return // no API server stores a Pod without one; the host's refuses it
 	}
 	namespace := tenant.GetNamespace()
-	for _, field := range []string{"nodeName", "priority", "priorityClassName", "preemptionPolicy", "overhead", "serviceAccount", "ephemeralContainers"} {
+	for _, field := range []string{"nodeName", "overhead", "serviceAccount", "ephemeralContainers"} {
 		delete(spec, field)
 	}
+	m.prioritize(spec)
 	spec["serviceAccountName"] = m.Workloads.ServiceAccount
 	spec["automountServiceAccountToken"] = false
 	spec["enableServiceLinks"] = false
@@ -114,6 +115,14 @@ func (p pod) update(tenant, host *unstructured.Unstructured) Content {
 		}
 	}
 	return spec
+}
+
+// Reflect keeps the tenant's spec: what the host's scheduler, webhooks and defaults made of it is the host's, and most of
+// it no API server would take for a Pod that is there.
+func (p pod) Reflect(_ Mapping, _, tenant, object *unstructured.Unstructured) {
+	if delete(object.Object, "spec"); tenant.Object["spec"] != nil {
+		object.Object["spec"] = runtime.DeepCopyJSONValue(tenant.Object["spec"])
+	}
 }
 
 // Immutable knows none: projections of an update change only what may change.

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,21 @@ func (m Mapping) injectEnvironment(spec Content, tenant *unstructured.Unstructur
 }
 
 func (m Mapping) inject(container Content, namespace string, injected []variable) {
+	taken := m.variablesOf(container, namespace)
+	var env []any
+	for _, one := range injected {
+		if !taken[one.name] {
+			env = append(env, Content{"name": one.name, "value": one.value})
+		}
+	}
+	own, _ := container["env"].([]any)
+	if env = append(env, own...); len(env) > 0 {
+		container["env"] = env
+	}
+}
+
+// variablesOf are the names that the user sets in a container of the tenant's.
+func (m Mapping) variablesOf(container Content, namespace string) map[string]bool {
 	taken := map[string]bool{}
 	for _, own := range entries(container["env"]) {
 		name, _ := own["name"].(string)
@@ -45,16 +61,39 @@ func (m Mapping) inject(container Content, namespace string, injected []variable
 			}
 		}
 	}
-	var env []any
-	for _, one := range injected {
-		if !taken[one.name] {
-			env = append(env, Content{"name": one.name, "value": one.value})
+	return taken
+}
+
+// The variables that every container is told its API server by.
+const (
+	apiHostVariable = "KUBERNETES_SERVICE_HOST"
+	apiPortVariable = "KUBERNETES_SERVICE_PORT"
+)
+
+// Outlived says where a mirror's containers still look for the tenant's API server after that has moved: the environment of
+// a Pod never changes.
+func (p pod) Outlived(m Mapping, tenant, host *unstructured.Unstructured) string {
+	if m.Workloads.APIHost == "" || p.Finished(tenant) {
+		return ""
+	}
+	now := map[string]string{apiHostVariable: m.Workloads.APIHost, apiPortVariable: strconv.FormatInt(portNumber(m.Workloads.APIPort), 10)}
+	for _, list := range []string{"initContainers", "containers"} {
+		mirrored := map[any]Content{}
+		for _, container := range entries(child(host.Object, "spec")[list]) {
+			mirrored[container["name"]] = container
+		}
+		for _, container := range entries(child(tenant.Object, "spec")[list]) {
+			own := m.variablesOf(container, tenant.GetNamespace())
+			for _, one := range entries(mirrored[container["name"]]["env"]) {
+				name, _ := one["name"].(string)
+				was, isText := one["value"].(string)
+				if is, told := now[name]; told && isText && !own[name] && was != is {
+					return fmt.Sprintf("its containers were given %s=%s for the tenant's API server, which is %s now, and no running Pod's environment changes; delete it in the tenant to have it made again", name, was, is)
+				}
+			}
 		}
 	}
-	own, _ := container["env"].([]any)
-	if env = append(env, own...); len(env) > 0 {
-		container["env"] = env
-	}
+	return ""
 }
 
 type variable struct{ name, value string }

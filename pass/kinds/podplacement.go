@@ -1,5 +1,7 @@
 package kinds
 
+import "slices"
+
 // markAffinity keeps the Pods that a Pod's (anti-)affinity and topology spread count inside the tenant, and inside the
 // namespaces that they mean.
 func (m Mapping) markAffinity(spec Content, namespace string) {
@@ -87,7 +89,6 @@ func (m Mapping) pointDNS(spec Content, namespace string) {
 	if hostNetwork, _ := spec["hostNetwork"].(bool); policy != "ClusterFirstWithHostNet" && (policy != "ClusterFirst" && policy != "" || hostNetwork) {
 		return
 	}
-	const cluster = "svc.cluster.local"
 	config := child(spec, "dnsConfig")
 	if config == nil {
 		config = Content{}
@@ -97,7 +98,7 @@ func (m Mapping) pointDNS(spec Content, namespace string) {
 		config[field] = append(first, own...)
 	}
 	merge("nameservers", m.Workloads.DNS)
-	merge("searches", namespace+"."+cluster, cluster, "cluster.local")
+	merge("searches", namespace+"."+clusterDomain, clusterDomain, "cluster.local")
 	ndots := false
 	for _, option := range entries(config["options"]) {
 		ndots = ndots || option["name"] == "ndots"
@@ -106,4 +107,16 @@ func (m Mapping) pointDNS(spec Content, namespace string) {
 		merge("options", Content{"name": "ndots", "value": "5"})
 	}
 	spec["dnsPolicy"], spec["dnsConfig"] = "None", config
+}
+
+// prioritize leaves a Pod the priority class that it names, if it is one of those of the host that tenants' Pods may name.
+// The number and the preemption policy are the host's in any case: its admission fills them in from its own class of that
+// name, and refuses others than that (https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/).
+// Whether the host has the class is for that admission to say too: to ask would take a right over the whole host.
+func (m Mapping) prioritize(spec Content) {
+	delete(spec, "priority")
+	delete(spec, "preemptionPolicy")
+	if name, _ := spec["priorityClassName"].(string); !slices.Contains(m.Workloads.PriorityClasses, name) {
+		delete(spec, "priorityClassName")
+	}
 }

@@ -32,15 +32,29 @@ var (
 	configMapKind = schema.GroupKind{Kind: "ConfigMap"}
 	secretKind    = schema.GroupKind{Kind: "Secret"}
 	claimKind     = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	deviceKind    = schema.GroupKind{Group: "resource.k8s.io", Kind: "ResourceClaim"}
+	devicesKind   = schema.GroupKind{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}
+	podGroupKind  = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PodGroup"}
+
+	secretProviderKind = schema.GroupKind{Group: "secrets-store.csi.x-k8s.io", Kind: "SecretProviderClass"}
 )
 
-// podReferences are the places where a Pod's spec names ConfigMaps, Secrets, claims and Endpoints, but for the root CA
-// beside a token, which replaceTokens replaces together with it.
+// secretsStore is the one widely used CSI driver whose attributes name an object of the Pod's namespace: what it mounts are
+// the secrets that the object says (https://secrets-store-csi-driver.sigs.k8s.io/concepts.html).
+const secretsStore = "secrets-store.csi.k8s.io"
+
+// podReferences are the places where a Pod's spec names ConfigMaps, Secrets, claims of volumes and of devices, Endpoints
+// and its group, but for the root CA beside a token, which replaceTokens replaces together with it.
 func podReferences(spec Content) references {
 	return func(visit func(entry Content, field string, kind schema.GroupKind)) {
 		for _, secret := range entries(spec["imagePullSecrets"]) {
 			visit(secret, "name", secretKind)
 		}
+		for _, claim := range entries(spec["resourceClaims"]) {
+			visit(claim, "resourceClaimName", deviceKind)
+			visit(claim, "resourceClaimTemplateName", devicesKind)
+		}
+		visit(child(spec, "schedulingGroup"), "podGroupName", podGroupKind)
 		for _, list := range containerLists {
 			for _, container := range entries(spec[list]) {
 				visitContainer(container, visit)
@@ -68,6 +82,9 @@ func visitVolume(volume Content, visit func(entry Content, field string, kind sc
 	visit(child(volume, "configMap"), "name", configMapKind)
 	visit(child(volume, "persistentVolumeClaim"), "claimName", claimKind)
 	visit(child(volume, "glusterfs"), "endpoints", schema.GroupKind{Kind: "Endpoints"})
+	if csi := child(volume, "csi"); csi["driver"] == secretsStore {
+		visit(child(csi, "volumeAttributes"), "secretProviderClass", secretProviderKind)
+	}
 	for _, place := range volumeSecrets {
 		source := child(volume, place.source)
 		if place.reference != "" {

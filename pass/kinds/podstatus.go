@@ -6,8 +6,9 @@ import (
 )
 
 // ReflectStatus is the host's status without what the tenant's Pod does not know: containers that a host webhook
-// injected, and the generation of the host's object. The tenant keeps its qosClass, which never changes, and the
-// conditions of readiness gates, which its own controllers set.
+// injected, and the generation of the host's object. The tenant keeps its qosClass, which never changes, the conditions of
+// readiness gates, which its own controllers set, and the names of the claims that were made for it, which each side's
+// controllers make under names of their own.
 //
 // A Pod that is scheduled, and of which no kubelet has reported anything yet, has nothing to tell.
 func (p pod) ReflectStatus(_ Mapping, host, tenant *unstructured.Unstructured) Content {
@@ -19,8 +20,12 @@ func (p pod) ReflectStatus(_ Mapping, host, tenant *unstructured.Unstructured) C
 	current := child(tenant.Object, "status")
 	delete(status, "observedGeneration")
 	delete(status, "resize")
-	if class, found := current["qosClass"]; found {
-		status["qosClass"] = class
+	for _, field := range ownStatus {
+		if value, found := current[field]; found {
+			status[field] = runtime.DeepCopyJSONValue(value)
+		} else if field != "qosClass" {
+			delete(status, field)
+		}
 	}
 	spec := child(tenant.Object, "spec")
 	for list, statuses := range map[string]string{
@@ -29,18 +34,15 @@ func (p pod) ReflectStatus(_ Mapping, host, tenant *unstructured.Unstructured) C
 		filterStatuses(status, statuses, spec[list])
 	}
 	conditions := []any{}
-	gates := map[any]bool{}
-	for _, gate := range entries(spec["readinessGates"]) {
-		gates[gate["conditionType"]] = true
-	}
+	gates := readinessGates(tenant)
 	for _, condition := range entries(status["conditions"]) {
-		if !gates[condition["type"]] {
+		if !gates[conditionType(condition)] {
 			delete(condition, "observedGeneration")
 			conditions = append(conditions, condition)
 		}
 	}
 	for _, condition := range entries(current["conditions"]) {
-		if gates[condition["type"]] {
+		if gates[conditionType(condition)] {
 			conditions = append(conditions, runtime.DeepCopyJSON(condition))
 		}
 	}
@@ -50,6 +52,10 @@ func (p pod) ReflectStatus(_ Mapping, host, tenant *unstructured.Unstructured) C
 	return status
 }
 
+// ownStatus are the fields of a Pod's status that each side has for itself; a qosClass that the tenant does not have yet is
+// the host's.
+var ownStatus = []string{"qosClass", "resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses"}
+
 // tells says whether a status has more in it than that a scheduler placed the Pod.
 func tells(status Content) bool {
 	for field, value := range status {
@@ -58,7 +64,7 @@ func tells(status Content) bool {
 			if value != "Pending" {
 				return true
 			}
-		case "qosClass", "observedGeneration":
+		case "qosClass", "observedGeneration", "resourceClaimStatuses", "extendedResourceClaimStatus":
 		case "conditions":
 			for _, condition := range entries(value) {
 				if condition["type"] != "PodScheduled" || condition["status"] != "True" {

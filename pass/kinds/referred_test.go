@@ -215,7 +215,7 @@ func TestListedReferencesOfBuiltInKinds(t *testing.T) {
 		host := stored(mirror)
 		require.Equal(t, bare(host), bare(m.Project(kind, tenant, host, KeepForeign)), "an update keeps what is there")
 		child(tenant.Object, "spec")["ephemeralContainers"] = []any{Content{"name": "debug", "env": []any{Content{"name": "SECRET", "value": "host-secret"}}}}
-		parts := kind.(Partial).Parts(m, tenant, host)
+		parts := kind.(Partial).Parts(m, tenant, host, true)
 		require.Len(t, parts, 1)
 		debug := entries(child(parts[0].Object.Object, "spec")["ephemeralContainers"])[0]
 		own := entries(debug["env"])

@@ -15,8 +15,17 @@ import (
 // Service selects only its own tenant namespace's Pods.
 type service struct{ Generic }
 
-// allocated are the spec fields that a side's own allocators fill.
-var allocated = []string{"clusterIPs", "ipFamilies", "healthCheckNodePort"}
+// allocated are the spec fields that a side's own allocators fill, and externalIPs, which its own administrators do: whoever
+// may set them takes for himself what others send to any address that he names (CVE-2020-8554).
+var allocated = []string{"clusterIPs", "ipFamilies", "healthCheckNodePort", externalIPs}
+
+const externalIPs = "externalIPs"
+
+// trafficPolicy comes with node ports, or with externalIPs alone.
+const trafficPolicy = "externalTrafficPolicy"
+
+// inside says that nothing but externalIPs would lead to a Service from outside of its cluster.
+func inside(spec Content) bool { return spec["type"] != "NodePort" && spec["type"] != "LoadBalancer" }
 
 func (s service) ValidName(name string) []string { return labelName(name) }
 
@@ -34,6 +43,9 @@ func (s service) Project(m Mapping, tenant, host, mirror *unstructured.Unstructu
 		selector[LabelTenant] = labelValue(m.Tenant)
 		selector[LabelVirtualNamespace] = labelValue(tenant.GetNamespace())
 		spec["selector"] = selector
+	}
+	if name, ok := spec["externalName"].(string); ok {
+		spec["externalName"] = m.clusterName(name)
 	}
 	if host == nil {
 		takeNodePorts(spec, askedPorts(tenant))
@@ -68,8 +80,21 @@ func (s service) Mark(m Mapping, tenant, mirror *unstructured.Unstructured) {
 	}
 }
 
+// clusterDomain is what the names of a cluster's Services end in, unless it was set up otherwise.
+const clusterDomain = "svc.cluster.local"
+
+// clusterName is the host's name of a Service where an ExternalName is that of one in the tenant's own cluster, which on the
+// host would be another Service or none. Any other name is the same everywhere.
+func (m Mapping) clusterName(name string) string {
+	labels := strings.SplitN(strings.TrimSuffix(name, "."), ".", 3)
+	if len(labels) < 3 || labels[0] == "" || labels[1] == "" || labels[2] != clusterDomain && labels[2] != "svc" {
+		return name
+	}
+	return m.reference("Service", labels[1], labels[0]) + "." + m.HostNamespace + "." + clusterDomain
+}
+
 // Reflect is Project's way back.
-func (s service) Reflect(_ Mapping, _, tenant, object *unstructured.Unstructured) {
+func (s service) Reflect(m Mapping, _, tenant, object *unstructured.Unstructured) {
 	spec, own := child(object.Object, "spec"), child(tenant.Object, "spec")
 	if selector := child(spec, "selector"); len(selector) > 0 {
 		delete(selector, LabelTenant)
@@ -78,6 +103,9 @@ func (s service) Reflect(_ Mapping, _, tenant, object *unstructured.Unstructured
 	}
 	if spec["ipFamilyPolicy"] == preferDualStack && own["ipFamilyPolicy"] == requireDualStack {
 		spec["ipFamilyPolicy"] = requireDualStack
+	}
+	if name, ok := own["externalName"].(string); ok && m.clusterName(name) == spec["externalName"] {
+		spec["externalName"] = name
 	}
 	adoptAllocated(spec, own)
 }
@@ -94,6 +122,14 @@ func balanced(object *unstructured.Unstructured) bool {
 	return child(object.Object, "spec")["type"] == "LoadBalancer"
 }
 
+// LeftOut names the addresses that the tenant asked for.
+func (s service) LeftOut(tenant *unstructured.Unstructured) string {
+	if isEmpty(child(tenant.Object, "spec")[externalIPs]) {
+		return ""
+	}
+	return "its spec.externalIPs do not cross, since they could take over what others send to these addresses"
+}
+
 // Disown removes what the side has allocated. The cluster IP `None` is no allocation: it makes a Service headless.
 func (s service) Disown(_ record.Side, content Content) {
 	spec := child(content, "spec")
@@ -102,6 +138,9 @@ func (s service) Disown(_ record.Side, content Content) {
 	}
 	for _, field := range allocated {
 		delete(spec, field)
+	}
+	if inside(spec) {
+		delete(spec, trafficPolicy)
 	}
 	for _, port := range entries(spec["ports"]) {
 		delete(port, "nodePort")
@@ -126,6 +165,9 @@ func adoptAllocated(spec, current Content) {
 	headless := spec["clusterIP"] == "None"
 	if spec == nil || spec["type"] == "ExternalName" || headless != (current["clusterIP"] == "None") {
 		return
+	}
+	if policy, found := current[trafficPolicy]; found && inside(spec) && !isEmpty(current[externalIPs]) {
+		spec[trafficPolicy] = policy
 	}
 	checked := spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 	for _, field := range append([]string{"clusterIP"}, allocated...) {

@@ -176,6 +176,18 @@ func serviceCrossing(tenant, created, host Content) crossing {
 }
 
 var serviceCrossings = map[string]crossing{
+	"the name of a Service of the tenant's own cluster": serviceCrossing( // B30
+		Content{"type": "ExternalName", "externalName": "db.prod.svc.cluster.local"},
+		Content{"type": "ExternalName", "externalName": "db-x-prod-x-dev.team-dev.svc.cluster.local"},
+		Content{"type": "ExternalName", "externalName": "db-x-prod-x-dev.team-dev.svc.cluster.local"}),
+	"the name of a Service of the tenant's own cluster, in short": serviceCrossing(
+		Content{"type": "ExternalName", "externalName": "kubernetes.default.svc."},
+		Content{"type": "ExternalName", "externalName": "kubernetes-x-default-x-dev.team-dev.svc.cluster.local"},
+		Content{"type": "ExternalName", "externalName": "kubernetes-x-default-x-dev.team-dev.svc.cluster.local"}),
+	"a name that only looks like one of the cluster": serviceCrossing(
+		Content{"type": "ExternalName", "externalName": "db.prod.svc.example.com"},
+		Content{"type": "ExternalName", "externalName": "db.prod.svc.example.com"},
+		Content{"type": "ExternalName", "externalName": "db.prod.svc.example.com"}),
 	"two families required, of a host that has one": serviceCrossing(
 		Content{"type": "ClusterIP", "clusterIP": "10.43.0.7", "clusterIPs": []any{"10.43.0.7", "fd00::7"}, "ipFamilies": []any{"IPv4", "IPv6"}, "ipFamilyPolicy": "RequireDualStack"},
 		Content{"type": "ClusterIP", "ipFamilyPolicy": "PreferDualStack"},
@@ -192,10 +204,10 @@ var serviceCrossings = map[string]crossing{
 		Content{"type": "ClusterIP", "clusterIP": "None", "clusterIPs": []any{"None"}, "ipFamilies": []any{"IPv4", "IPv6"}, "ipFamilyPolicy": "RequireDualStack", "ports": []any{port("sql", 5432, nil)}},
 		Content{"type": "ClusterIP", "clusterIP": "None", "ipFamilyPolicy": "PreferDualStack", "ports": []any{port("sql", 5432, nil)}},
 		Content{"type": "ClusterIP", "clusterIP": "None", "clusterIPs": []any{"None"}, "ipFamilies": []any{"IPv4", "IPv6"}, "ipFamilyPolicy": "PreferDualStack", "ports": []any{port("sql", 5432, nil)}}),
-	"addresses that the tenant chose outside of the allocators": serviceCrossing(
+	"addresses that the tenant chose outside of the allocators, of which externalIPs do not cross": serviceCrossing(
 		Content{"type": "LoadBalancer", "loadBalancerIP": "192.0.2.1", "externalIPs": []any{"192.0.2.2"}, "loadBalancerSourceRanges": []any{"10.0.0.0/8"}, "loadBalancerClass": "example.com/lb"},
-		Content{"type": "LoadBalancer", "loadBalancerIP": "192.0.2.1", "externalIPs": []any{"192.0.2.2"}, "loadBalancerSourceRanges": []any{"10.0.0.0/8"}, "loadBalancerClass": "example.com/lb"},
-		Content{"type": "LoadBalancer", "loadBalancerIP": "192.0.2.1", "externalIPs": []any{"192.0.2.2"}, "loadBalancerSourceRanges": []any{"10.0.0.0/8"}, "loadBalancerClass": "example.com/lb"}),
+		Content{"type": "LoadBalancer", "loadBalancerIP": "192.0.2.1", "loadBalancerSourceRanges": []any{"10.0.0.0/8"}, "loadBalancerClass": "example.com/lb"},
+		Content{"type": "LoadBalancer", "loadBalancerIP": "192.0.2.1", "loadBalancerSourceRanges": []any{"10.0.0.0/8"}, "loadBalancerClass": "example.com/lb"}),
 }
 
 // The managedFields are those of a kube-apiserver 1.37 after a create by kubectl that named the first and third node

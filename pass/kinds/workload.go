@@ -14,6 +14,11 @@ type Workloads struct {
 	APIHost, APIPort string
 	// DNS is the address of the tenant's DNS server, empty where Pods use the host's.
 	DNS string
+	// PodSecurity is the level that Pods are held to.
+	PodSecurity PodSecurity
+	// PriorityClasses are the priority classes of the host that Pods may name; a Pod that names another gets the host's
+	// default.
+	PriorityClasses []string
 	// Services are the tenant's Services of a namespace with the addresses of their mirrors, sorted by name.
 	Services func(namespace string) []ServiceAddress
 	// Keys are the keys of a ConfigMap or Secret of the tenant, as far as they are known.
@@ -43,6 +48,13 @@ type Runs interface {
 	Bound(tenant *unstructured.Unstructured) bool
 }
 
+// Outlives is a kind whose mirrors may outlive the surroundings that they were made for.
+type Outlives interface {
+	// Outlived says what a mirror still has of surroundings that have changed since, and what to do about it; empty where it
+	// is up to date.
+	Outlived(m Mapping, tenant, host *unstructured.Unstructured) string
+}
+
 // Reports is a kind whose status on the host is reported to the tenant.
 type Reports interface {
 	// ReflectStatus is the status that the tenant object should have by its mirror's; nil leaves it as it is.
@@ -51,14 +63,21 @@ type Reports interface {
 
 // Partial is a kind of which some parts change through subresources only.
 type Partial interface {
-	// Parts are what the tenant asks for and only a subresource of the mirror may change.
-	Parts(m Mapping, tenant, host *unstructured.Unstructured) []Part
+	// Parts are what the tenant asks for and only a subresource of the mirror may change. changed says that the tenant
+	// object changed; where only the mirror did, what the host made of it stays.
+	Parts(m Mapping, tenant, host *unstructured.Unstructured, changed bool) []Part
+	// Owed says whether there is a part that the mirror is owed until it has it, whatever changed since: one that was
+	// withheld may be allowed by now.
+	Owed(tenant, host *unstructured.Unstructured) bool
 }
 
 // Part is such a part: the mirror to write through the subresource, and the field that it changes.
 type Part struct {
 	Subresource, Field string
-	Object             *unstructured.Unstructured
+	// Object is nil where all of the part is withheld.
+	Object *unstructured.Unstructured
+	// Refusal is why the part, or some of it, is withheld from the host; nil where nothing is.
+	Refusal *Refusal
 }
 
 // StatusCounts says whether a kind's status counts as content when a side is asked whether it changed.
@@ -101,4 +120,10 @@ func ClusterIP(service *unstructured.Unstructured) string {
 type statusHashed interface {
 	// statusHashed is what counts of a side's status; nil for nothing.
 	statusHashed(side record.Side, status Content) any
+}
+
+// LeavesOut is a kind of which something that a tenant asks for never comes to the host, where the object comes without.
+type LeavesOut interface {
+	// LeftOut names it, and says why; empty where the tenant object asks for nothing of it.
+	LeftOut(tenant *unstructured.Unstructured) string
 }

@@ -80,7 +80,8 @@ type Lease struct {
 
 // Acquire takes the Lease if nobody holds it: it does not exist, was released, or its last renewal is longer ago than
 // the duration that its holder wrote down. That time is the holder's, so with clocks that differ a Lease can be taken
-// early (the SyncDecision then decides) or late. Whether somebody was quicker is the API server's to say.
+// early (the SyncDecision then decides) or late, by up to another duration. Whether somebody was quicker is the API
+// server's to say.
 //
 // Acquire sends one read and one write, does not wait, and returns a *HeldError where another holds the Lease.
 func Acquire(ctx context.Context, client Client, o Options) (*Lease, error) {
@@ -112,6 +113,9 @@ func Acquire(ctx context.Context, client Client, o Options) (*Lease, error) {
 		return nil, l.quicker(ctx)
 	}
 	if err != nil {
+		if ctx.Err() != nil {
+			l.letGo(ctx)
+		}
 		return nil, fmt.Errorf("taking lease %s: %w", o.Name, err)
 	}
 	l.validUntil = start.Add(l.duration)
@@ -129,15 +133,17 @@ func (l *Lease) claim(object *coordinationv1.Lease, now time.Time, seconds int32
 	}
 }
 
-// heldBy returns the holder of a Lease that has one, and has not run out.
+// heldBy returns the holder of a Lease that has one, and has not run out. A renewal that is further ahead than the duration
+// says that a clock was wrong when it was written or is wrong now: it must not be in the way until the clock gets there.
 func heldBy(object *coordinationv1.Lease, now time.Time) *HeldError {
 	spec := object.Spec
 	holder := ptr.Deref(spec.HolderIdentity, "")
 	if holder == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
 		return nil
 	}
-	until := spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)
-	if !now.Before(until) {
+	duration := time.Duration(*spec.LeaseDurationSeconds) * time.Second
+	until := spec.RenewTime.Add(duration)
+	if !now.Before(until) || spec.RenewTime.After(now.Add(duration)) {
 		return nil
 	}
 	return &HeldError{Name: object.Name, Holder: holder, Since: ptr.Deref(spec.AcquireTime, *spec.RenewTime).Time, Until: until}
@@ -151,6 +157,19 @@ func (l *Lease) quicker(ctx context.Context) error {
 		}
 	}
 	return &HeldError{Name: l.options.Name}
+}
+
+// letGo gives back, as far as it can, a Lease that may have been taken although the pass was stopped before the answer came.
+func (l *Lease) letGo(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	object, err := l.client.Get(ctx, l.options.Name, metav1.GetOptions{})
+	if err != nil || ptr.Deref(object.Spec.HolderIdentity, "") != l.options.Identity {
+		return
+	}
+	object = object.DeepCopy()
+	object.Spec.HolderIdentity = ptr.To("")
+	_, _ = l.client.Update(ctx, object, metav1.UpdateOptions{}) // else it runs out by itself
 }
 
 // Valid says whether the Lease is still ours for certain: it was not lost, and its duration has not passed since the

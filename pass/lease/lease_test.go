@@ -158,6 +158,9 @@ func TestAFreeLeaseIsTakenAtOnce(t *testing.T) {
 		"run out": func() coordinationv1.LeaseSpec {
 			return coordinationv1.LeaseSpec{HolderIdentity: ptr.To("dead"), RenewTime: micro(-30 * time.Second), LeaseDurationSeconds: ptr.To[int32](30)}
 		},
+		"renewed when a clock was an hour ahead": func() coordinationv1.LeaseSpec {
+			return coordinationv1.LeaseSpec{HolderIdentity: ptr.To("dead"), RenewTime: micro(time.Hour), LeaseDurationSeconds: ptr.To[int32](30)}
+		},
 		"never renewed": func() coordinationv1.LeaseSpec {
 			return coordinationv1.LeaseSpec{HolderIdentity: ptr.To("dead"), LeaseDurationSeconds: ptr.To[int32](30)}
 		},
@@ -205,6 +208,47 @@ func TestAHeldLeaseNamesItsHolder(t *testing.T) {
 		assert.False(t, first.Valid(), "it ends when another may take it, no later")
 		acquire(t, s, "two")
 	})
+}
+
+func TestAClockThatIsALittleAheadTakesNoLeaseAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		acquire(t, s, "one")
+		s.object.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(duration)))
+		_, err := Acquire(context.Background(), s, options("two"))
+		require.ErrorIs(t, err, ErrHeld)
+	})
+}
+
+func TestALeaseThatWasTakenWhenThePassWasStoppedIsGivenBack(t *testing.T) {
+	for name, there := range map[string]*coordinationv1.Lease{
+		"made":  nil,
+		"taken": {ObjectMeta: metav1.ObjectMeta{Name: "syncpass-dev"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			s := &store{object: there}
+			s.after = func() error {
+				s.after = nil
+				stop()
+				return ctx.Err()
+			}
+			_, err := Acquire(ctx, s, options("one"))
+			require.ErrorIs(t, err, context.Canceled)
+			require.Empty(t, ptr.Deref(s.object.Spec.HolderIdentity, "none"))
+			acquire(t, s, "two")
+		})
+	}
+}
+
+// A time without Go's monotonic reading, which its String shows, moves when somebody sets the clock.
+func TestAClockThatIsSetDoesNotMoveTheEndOfALease(t *testing.T) {
+	l := acquire(t, &store{}, "one")
+	require.Contains(t, l.until().String(), " m=", "taken")
+	taken := l.until()
+	require.NoError(t, l.renewOnce(t.Context()))
+	require.NotEqual(t, taken, l.until())
+	require.Contains(t, l.until().String(), " m=", "renewed")
 }
 
 func TestTheQuickerOfTwoGetsTheLease(t *testing.T) {

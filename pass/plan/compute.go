@@ -36,6 +36,8 @@ type computation struct {
 	mirrors int
 	// emptied are the kinds that the tenant lists nothing of while the host has many mirrors.
 	emptied map[schema.GroupKind]bool
+	// past says how the tenant went back in time; empty where it did not.
+	past string
 	// services are the tenant's Services by namespace, sorted by name; awaited those of them that this plan creates.
 	services map[string][]kinds.ServiceAddress
 	awaited  map[string][]record.Key

@@ -91,7 +91,7 @@ func (c *computation) settle(p *pair) {
 		p.state.Baseline = agreed(intent, now)
 	case intent.Target.UID == "" && p.kind.Verbatim(), intent.Want == intent.Target.Hash:
 		p.state.Baseline = agreed(intent, record.Version{UID: now.UID, Hash: intent.Want})
-	case now.UID == intent.Target.UID && now.ResourceVersion == intent.Target.ResourceVersion:
+	case now.UID == intent.Target.UID && now.ResourceVersion == intent.Target.ResourceVersion && now.Hash == intent.Target.Hash:
 	case p.state.Baseline != nil:
 		p.state.Baseline = doubted(*p.state.Baseline)
 	}
@@ -221,7 +221,9 @@ func (c *computation) bothThere(p *pair) {
 			c.report(p, status)
 			return
 		}
-		c.unchanged(p, c.refreshed(p))
+		if !c.owed(p) {
+			c.rest(p, c.refreshed(p))
+		}
 		return
 	}
 
@@ -248,8 +250,10 @@ func (c *computation) bothThere(p *pair) {
 			c.restamp(p)
 		case status != nil:
 			c.report(p, status)
+		case p.withheld != nil:
+			c.refuse(p, p.withheld)
 		default:
-			c.unchanged(p, c.agreement(p))
+			c.rest(p, c.agreement(p))
 		}
 		return
 	}
@@ -285,7 +289,7 @@ func (c *computation) pushReason(p *pair, tenantMoved, hostMoved bool, differenc
 		}
 		return record.TenantWins, "the sides differ, and the policy is tenant-wins"
 	}
-	drifted := hostMoved && !tenantMoved
+	drifted := hostMoved && !tenantMoved && len(difference) > 0
 	if !known {
 		// Without a baseline the API server still knows who set the differing fields last, those that there are.
 		drifted = false
@@ -316,6 +320,10 @@ func (c *computation) update(p *pair, reason record.Reason, message string, want
 		step.Message += "; the mirror is deleted and made again, since " + why
 		step.Then = nil
 		c.create(p, step)
+		return
+	}
+	// A Pod that is there runs what it runs. The Pods of a template are made anew when it changes.
+	if _, runs := p.kind.(kinds.Runs); !runs && c.forbidden(p, want) {
 		return
 	}
 	step.Message += c.dangling(p)

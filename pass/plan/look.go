@@ -42,3 +42,20 @@ func Look(in Input, key record.Key) (View, bool) {
 	}
 	return View{}, false
 }
+
+// Carried are the tenant objects of a kind that the policy carries, sorted by namespace and name.
+func Carried(in Input, group schema.GroupKind) []record.Key {
+	var keys []record.Key
+	c := newComputation(in)
+	for _, snapshot := range c.Snapshot.Kinds {
+		if snapshot.group() != group || snapshot.Retired {
+			continue
+		}
+		for _, p := range c.pairs(snapshot) {
+			if p.tenant != nil {
+				keys = append(keys, p.key)
+			}
+		}
+	}
+	return keys
+}

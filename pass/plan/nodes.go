@@ -240,6 +240,9 @@ func (c *computation) bindable(node string) bool {
 func (c *computation) bind(p *pair, node string) {
 	before := *c.plan
 	c.bothThere(p)
+	if n := len(c.plan.Steps); n > len(before.Steps) && p.withheld != nil && c.plan.Steps[n-1].Action == record.Skip {
+		c.plan.Steps = before.Steps // said again by the next pass: what is withheld must not keep the Pod from its node
+	}
 	binding := kinds.Bind(p.tenant, node)
 	var step *Step
 	if len(c.plan.Steps) > len(before.Steps) {

@@ -28,7 +28,8 @@ type pair struct {
 	narrowed  bool                       // the tenant object is there, and the policy leaves it out
 	unrenamed bool                       // nothing changed but the policy, which lists references that the mirror still has as the tenant's
 	state     record.State
-	settled   bool // an earlier intent was looked into
+	settled   bool           // an earlier intent was looked into
+	withheld  *kinds.Refusal // why a part of the tenant object is kept from its mirror
 	keep      kinds.Keep
 	authority policy.Direction
 }

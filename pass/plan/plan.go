@@ -30,6 +30,8 @@ type KindSnapshot struct {
 	Error string
 	// Malformed are tenant objects that exist but break the rules of metadata, with the cause: they keep their mirrors.
 	Malformed map[types.NamespacedName]string
+	// TenantVersion is the resourceVersion of the tenant's list; empty where there is none.
+	TenantVersion string
 	// Tokens are, for Pods, the Secrets with tokens that earlier passes provided.
 	Tokens []TokenSecret
 	// Tenant are the tenant's objects of the kind in all namespaces, Host all objects of the kind in the host
@@ -91,7 +93,7 @@ type Plan struct {
 	GuardMessage string
 	// Leases are what is to be renewed for the tenant's stub Nodes; nil where none is to be touched.
 	Leases *Leases
-	// OtherTenant says that the guard doubts that the recorded tenant is the one that answers.
+	// OtherTenant says that the guard doubts that the recorded tenant, at its present state, is the one that answers.
 	OtherTenant bool
 }
 
@@ -119,7 +121,8 @@ type Step struct {
 	Subresource string
 	// Node is the stub that this plan makes and without which the Pod is not bound to it; empty where none is awaited.
 	Node string
-	// Then are further writes of the same decision, made one after the other once the first has succeeded.
+	// Then are further writes of the same decision, made one after the other: those on the same side once the first has
+	// succeeded, those on the other in any case. None hangs on another of them.
 	Then []Write
 	// GraceSeconds is the grace of a Delete, nil for the object's own.
 	GraceSeconds *int64

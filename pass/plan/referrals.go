@@ -22,8 +22,8 @@ type carried struct {
 	tenant   map[types.NamespacedName]*unstructured.Unstructured
 }
 
-// dangling says, at the end of a message, what a tenant object refers to and its mirror will not find on the host; empty
-// where it finds everything, as far as is known.
+// dangling says, at the end of a message, what a tenant object refers to and its mirror will not find on the host, and what
+// it asks for and does not get there; empty where it finds and gets everything, as far as is known.
 func (c *computation) dangling(p *pair) string {
 	var text strings.Builder
 	more := 0
@@ -41,6 +41,11 @@ func (c *computation) dangling(p *pair) string {
 	}
 	if more > 0 {
 		fmt.Fprintf(&text, "; and to %d more that are missing", more)
+	}
+	if leaves, ok := p.kind.(kinds.LeavesOut); ok {
+		if left := leaves.LeftOut(p.tenant); left != "" {
+			text.WriteString("; " + left)
+		}
 	}
 	return text.String()
 }

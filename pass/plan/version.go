@@ -13,16 +13,19 @@ import (
 // pathSeparator joins a path's keys in an intent; no API key holds a line break.
 const pathSeparator = "\n"
 
-// moved says whether one side changed since the last agreement: another object under the name, or other content. An
-// equal resourceVersion of the same object is certainly unchanged; a different one says nothing by itself.
+// moved says whether one side changed since the last agreement: another object under the name, or other content. On the
+// host, where a restored backup takes the history back as well, an equal resourceVersion of the same object is certainly
+// unchanged. A tenant that was restored goes through the same resourceVersions once more, so there it says nothing; a
+// different one never does.
 func (c *computation) moved(p *pair, side record.Side, object *unstructured.Unstructured, known record.Version) bool {
+	same := object.GetResourceVersion() == known.ResourceVersion
 	switch {
 	case object.GetUID() != known.UID:
 		return true
-	case object.GetResourceVersion() == known.ResourceVersion:
-		return false
 	case known.Hash.IsZero(): // made with a key that is no more; then resourceVersions alone tell
-		return true
+		return !same
+	case same && side == record.Host:
+		return false
 	}
 	return c.hash(p, side, object) != known.Hash
 }

@@ -17,6 +17,9 @@ import (
 // and for the Secret with its tokens.
 func (c *computation) create(p *pair, step Step) {
 	want := c.Mapping.Project(p.kind, p.tenant, nil, p.keep)
+	if c.forbidden(p, want) {
+		return
+	}
 	step.Message += c.dangling(p)
 	if _, runs := p.kind.(kinds.Runs); runs {
 		if tokens, mounts := c.Mapping.TokensOf(p.tenant); mounts {
@@ -30,6 +33,19 @@ func (c *computation) create(p *pair, step Step) {
 		}
 	}
 	c.push(p, step, want)
+}
+
+// forbidden refuses a pair whose mirror may not become want.
+func (c *computation) forbidden(p *pair, want *unstructured.Unstructured) bool {
+	forbids, ok := p.kind.(kinds.Forbids)
+	if !ok {
+		return false
+	}
+	refusal := forbids.Forbidden(c.Mapping, want)
+	if refusal != nil {
+		c.refuse(p, refusal)
+	}
+	return refusal != nil
 }
 
 // renewal is a step that provides a mirror's tokens anew where they are missing or due; nil where they are neither.
@@ -50,7 +66,25 @@ func (c *computation) renewal(p *pair) *Step {
 	}
 	step := c.step(p, record.Update, record.Host, record.TokenRenewed, message)
 	step.Have, step.Source, step.Tokens = p.host, p.tenant, &tokens
+	// A tenant that grants no token any more, its ServiceAccount being gone, is still told how its Pod is.
+	if status := c.status(p); status != nil {
+		step.Then = append(step.Then, Write{Side: record.Tenant, Subresource: "status", Object: status})
+	}
 	return &step
+}
+
+// rest leaves a pair as it is, and says so where the mirror has outlived what it was made for.
+func (c *computation) rest(p *pair, learned *record.Baseline) {
+	if outlives, ok := p.kind.(kinds.Outlives); ok && p.authority == policy.ToHost {
+		if why := outlives.Outlived(c.Mapping, p.tenant, p.host); why != "" {
+			if c.Recording && learned != nil {
+				p.state.Baseline = learned
+			}
+			c.skip(p, record.Host, record.Immutable, why, nil)
+			return
+		}
+	}
+	c.unchanged(p, learned)
 }
 
 // status is the tenant object with the status that its mirror reports, nil where it has that already.
@@ -82,13 +116,45 @@ func (c *computation) report(p *pair, status *unstructured.Unstructured) {
 	c.plan.Steps = append(c.plan.Steps, step)
 }
 
-// parts are what only a subresource may change of a mirror whose tenant object changed.
+// parts are what only a subresource may change of a mirror.
 func (c *computation) parts(p *pair, tenantMoved bool) []kinds.Part {
 	partial, ok := p.kind.(kinds.Partial)
-	if !ok || !tenantMoved || p.authority != policy.ToHost {
+	if !ok || p.authority != policy.ToHost {
 		return nil
 	}
-	return partial.Parts(c.Mapping, p.tenant, p.host)
+	var parts []kinds.Part
+	for _, part := range partial.Parts(c.Mapping, p.tenant, p.host, tenantMoved) {
+		if part.Refusal != nil {
+			p.withheld = part.Refusal
+		}
+		if part.Object != nil {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// owed decides about a pair in which nothing changed, and whose mirror lacks a part that it is owed until it has it:
+// one that is withheld, or was when it was asked for. It returns false where there is none.
+func (c *computation) owed(p *pair) bool {
+	partial, ok := p.kind.(kinds.Partial)
+	if !ok || p.authority != policy.ToHost || !partial.Owed(p.tenant, p.host) {
+		return false
+	}
+	if parts := c.parts(p, false); len(parts) > 0 {
+		c.update(p, record.TenantChanged, "its mirror lacks what the tenant asked for before", c.Mapping.Restamp(p.kind, p.host, p.tenant), nil, parts)
+		return true
+	}
+	if p.withheld != nil {
+		c.refuse(p, p.withheld)
+	}
+	return p.withheld != nil
+}
+
+// refuse keeps a tenant object, or a part of it, from the host. A mirror that is there stays as it is.
+func (c *computation) refuse(p *pair, refusal *kinds.Refusal) {
+	c.skip(p, record.Host, record.Rejected, refusal.Message, nil)
+	c.plan.Steps[len(c.plan.Steps)-1].Error = refusal.Detail
 }
 
 // surround gives Pods what they find around them: the Services of their namespace, and which keys the ConfigMaps and
