@@ -24,8 +24,13 @@ type recording struct {
 	passID  string
 	now     time.Time
 
+	// trail are the entries of earlier passes; abandoned those of them that a pass wrote ahead which ended without a
+	// record, as this pass found them.
+	trail, abandoned []record.Entry
 	// guardID is the plan that a guard withheld, so that another plan is other news.
 	guardID string
+	// otherTenant says that the tenant in doubt is not the one that the history is about.
+	otherTenant bool
 	// added are decisions new to the trail; refreshed are standing skips seen again after a while. Each is an Event.
 	added     []record.Decision
 	refreshed map[record.Key]record.Standing
@@ -43,6 +48,33 @@ func (r *recording) learn(p *plan.Plan) {
 	}
 }
 
+// resume takes over the trail from a pass that may have been killed, and says of what it was about to write whether this
+// pass found anything left to do about it.
+func (r *recording) resume(trail []record.Entry, p *plan.Plan, taken plan.Snapshot) {
+	read, due := map[schema.GroupKind]bool{}, map[record.Key]bool{}
+	for _, kind := range taken.Kinds {
+		group := schema.FromAPIVersionAndKind(kind.Resource.APIVersion, kind.Resource.Kind).GroupKind()
+		read[group] = kind.Unavailable == ""
+	}
+	for i := range p.Steps {
+		due[p.Steps[i].Key] = true
+	}
+	r.trail, r.abandoned = record.Abandoned(trail, func(key record.Key) bool {
+		return read[schema.GroupKind{Group: key.Group, Kind: key.Kind}] && !due[key]
+	})
+}
+
+// ahead is the trail with the writes to come.
+func (r *recording) ahead(p *plan.Plan, retain int) []record.Entry {
+	var entries []record.Entry
+	for i := range p.Steps {
+		if p.Steps[i].Writes() {
+			entries = append(entries, record.Ahead(p.Steps[i].Decision, r.passID, r.now))
+		}
+	}
+	return record.Append(r.trail, retain, entries...)
+}
+
 // refresh takes the resourceVersions that moved without a change, if there is a write anyway or they are many.
 func (r *recording) refresh(p *plan.Plan) {
 	if r.news = r.news || len(p.Refreshed) >= refreshFrom; !r.news {
@@ -53,14 +85,17 @@ func (r *recording) refresh(p *plan.Plan) {
 	}
 }
 
-// intend stores what is about to be written where both sides may change.
+// intend stores what is about to be written where both sides may change. Elsewhere it forgets what an earlier pass intended:
+// the write to come would be taken for it.
 func (r *recording) intend(p *plan.Plan) {
 	for i := range p.Steps {
-		if step := &p.Steps[i]; step.Writes() && step.Intent != nil {
-			state := step.State
-			state.Intent = step.Intent
-			r.history.Set(step.Key, state)
+		step := &p.Steps[i]
+		if !step.Writes() || step.Intent == nil && r.history.Get(step.Key).Intent == nil {
+			continue
 		}
+		state := step.State
+		state.Intent = step.Intent
+		r.history.Set(step.Key, state)
 	}
 }
 
@@ -109,8 +144,9 @@ func (r *recording) stand(result *apply.Result) {
 	step, d := result.Step, result.Decision
 	state := record.State{Baseline: step.State.Baseline, Standing: step.State.Standing}
 	switch {
-	case d.Reason == record.GuardTenantIdentity:
-		// The history is another tenant's than the one that answers: what it knows stays as it was.
+	case r.otherTenant:
+		// The history is another tenant's than the one that answers: what it knows stays as it was, also of a pair that is
+		// held for a reason of its own.
 		state = r.history.Get(step.Key)
 	case result.Unknown:
 		state.Intent = step.Intent
@@ -159,7 +195,7 @@ var figures = regexp.MustCompile(`[0-9]+`)
 
 // entries is the trail with what is new in it, and the entries that Events are due for.
 func (r *recording) entries(trail []record.Entry, retain int) (all, told []record.Entry) {
-	all = slices.Clone(trail)
+	all, told = slices.Clone(trail), slices.Clone(r.abandoned)
 	for key, standing := range r.refreshed {
 		if entry, found := record.RefreshEntry(all, key, standing); found {
 			told = append(told, entry)

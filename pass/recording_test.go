@@ -8,6 +8,7 @@ import (
 
 	"github.com/syncpass/syncpass/pass/apply"
 	"github.com/syncpass/syncpass/pass/plan"
+	"github.com/syncpass/syncpass/policy"
 	"github.com/syncpass/syncpass/record"
 )
 
@@ -74,12 +75,25 @@ func TestAnotherWithheldPlanIsOtherNews(t *testing.T) {
 }
 
 func TestADoubtedTenantLeavesTheHistoryOfTheRecordedOneAlone(t *testing.T) {
+	for _, reason := range []record.Reason{record.GuardTenantIdentity, record.Conflict} {
+		history := record.NewHistory("k")
+		history.Set(pairKey, record.State{Baseline: known, Intent: pending})
+		r := newRecording(history, time.Unix(0, 0))
+		r.otherTenant = true
+		r.conclude([]apply.Result{skip(reason, record.State{})})
+		require.Equal(t, known, history.Get(pairKey).Baseline)
+		require.Equal(t, pending, history.Get(pairKey).Intent, "held for %s", reason)
+	}
+}
+
+// A pass that has no intent of its own, since its policy names the winner, must not leave an earlier one to be taken for it.
+func TestAWriteWithoutIntentForgetsTheEarlierOne(t *testing.T) {
 	history := record.NewHistory("k")
 	history.Set(pairKey, record.State{Baseline: known, Intent: pending})
 	r := newRecording(history, time.Unix(0, 0))
-	r.conclude([]apply.Result{skip(record.GuardTenantIdentity, record.State{})})
+	r.intend(&plan.Plan{Steps: []plan.Step{{Decision: record.Decision{Action: record.Create}, Key: pairKey, State: record.State{Baseline: known}}}})
+	require.Nil(t, history.Get(pairKey).Intent)
 	require.Equal(t, known, history.Get(pairKey).Baseline)
-	require.Equal(t, pending, history.Get(pairKey).Intent)
 }
 
 func TestAWriteWithoutAnAnswerKeepsItsIntent(t *testing.T) {
@@ -128,5 +142,39 @@ func TestMovedVersionsAloneAreWrittenWhenTheyAreMany(t *testing.T) {
 		r.refresh(planned)
 		require.Equal(t, test.written, history.Pairs() > 0)
 		require.Equal(t, test.written, r.news)
+	}
+}
+
+func TestWhatADeadPassWasAboutToWriteIsTakenOver(t *testing.T) {
+	step := func(name string) plan.Step {
+		d := record.Decision{Action: record.Create, APIVersion: "v1", Kind: "ConfigMap", TenantNamespace: "default", TenantName: name, Message: name}
+		return plan.Step{Decision: d, Key: d.Key()}
+	}
+	dead := newRecording(record.NewHistory("k"), time.Unix(0, 0))
+	dead.passID = "dead"
+	trail := dead.ahead(&plan.Plan{Steps: []plan.Step{step("there"), step("due")}}, 10)
+	require.Len(t, trail, 2)
+
+	kind := plan.KindSnapshot{Resource: policy.Resource{APIVersion: "v1", Kind: "ConfigMap"}}
+	for _, test := range []struct {
+		name, unavailable string
+		there             string
+	}{
+		{"read", "", "the next one found nothing left to do about it"},
+		{"not read", "the server is down", "before it could record whether this was done"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			kind.Unavailable = test.unavailable
+			r := newRecording(record.NewHistory("k"), time.Unix(60, 0))
+			r.resume(trail, &plan.Plan{Steps: []plan.Step{step("due")}}, plan.Snapshot{Kinds: []plan.KindSnapshot{kind}})
+			r.conclude([]apply.Result{{Step: &plan.Step{Decision: step("due").Decision, Key: step("due").Key}, Decision: step("due").Decision}})
+			entries, told := r.entries(r.trail, 10)
+			require.ElementsMatch(t, entries, told, "all three are news")
+			require.Len(t, entries, 3)
+			require.Contains(t, entries[0].Message, test.there)
+			require.Contains(t, entries[1].Message, "before it could record whether this was done")
+			require.Equal(t, []string{"dead", "dead", "p"}, []string{entries[0].PassID, entries[1].PassID, entries[2].PassID})
+			require.Equal(t, "due", entries[2].Message)
+		})
 	}
 }

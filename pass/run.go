@@ -23,13 +23,6 @@ import (
 	"github.com/syncpass/syncpass/record/store"
 )
 
-// What a pass still writes once it was stopped or its time is over: the record, which must not be lost, then the Events,
-// which may. Together they fit into the grace that a container gets.
-const (
-	recordTimeout = 10 * time.Second
-	eventTimeout  = 3 * time.Second
-)
-
 // run is one pass on its way.
 type run struct {
 	Options
@@ -49,7 +42,10 @@ type run struct {
 
 // Run makes one pass over one tenant. It returns when all that it began has ended; cancelling ctx, with a cause that
 // is a context.Canceled, makes it finish the write in flight, record what it did, and return. Every failure is in the result.
-func Run(ctx context.Context, o Options) Result {
+func Run(ctx context.Context, o Options) Result { return through(ctx, o, (*run).load) }
+
+// through is Run with the given way to the configuration and the tenant.
+func through(ctx context.Context, o Options, load func(*run, context.Context) error) Result {
 	started := time.Now()
 	o.Host = o.Host.ForPass()
 	r := &run{Options: o, result: Result{
@@ -71,7 +67,7 @@ func Run(ctx context.Context, o Options) Result {
 		}
 		return err
 	}
-	err := r.load(limited)
+	err := load(r, limited)
 	if err == nil {
 		err = r.underLease(limited, r.pass)
 	}
@@ -109,8 +105,8 @@ func (r *run) underLease(ctx context.Context, f func(context.Context) error) (er
 		return err
 	}
 	held := r.lease.Keep(ctx, r.checkEpoch)
+	releasing, cancel := outliving(ctx, releaseWithin)
 	defer func() {
-		releasing, cancel := outliving(ctx, eventTimeout)
 		defer cancel()
 		if releaseErr := r.lease.Release(releasing); releaseErr != nil {
 			r.Log.Warn("The lease was not released", "error", releaseErr)
@@ -134,6 +130,10 @@ func (r *run) checkEpoch(ctx context.Context) error {
 
 // pass does everything between taking the Lease and giving it back.
 func (r *run) pass(ctx context.Context) error {
+	recording, cancel := outliving(ctx, recordWithin)
+	defer cancel()
+	telling, stop := outliving(ctx, eventsWithin)
+	defer stop()
 	if err := r.loadRecord(ctx); err != nil {
 		return err
 	}
@@ -154,6 +154,7 @@ func (r *run) pass(ctx context.Context) error {
 	}
 	if r.recording != nil {
 		r.recording.learn(planned)
+		r.recording.resume(r.loaded.Status.Entries, planned, taken)
 	}
 	if err := r.reserve(ctx, planned, taken); err != nil {
 		return err
@@ -167,7 +168,7 @@ func (r *run) pass(ctx context.Context) error {
 		r.Log.Debug("Decided", "decision", results[i].Decision)
 	}
 	r.settle(planned, stopped)
-	return errors.Join(stopped, r.record(ctx, planned, results, taken))
+	return errors.Join(stopped, r.record(recording, telling, planned, results, taken))
 }
 
 // take reads both sides.
@@ -283,6 +284,7 @@ func (r *run) reserve(ctx context.Context, planned *plan.Plan, taken plan.Snapsh
 	r.epoch.Store(nil)
 	err := r.store.Reserve(ctx, r.loaded, store.Reservation{
 		PassID: r.result.ID, Tenant: identity(planned, taken), History: r.recording.history,
+		Entries: r.recording.ahead(planned, r.retain()),
 	})
 	if err != nil {
 		return err
@@ -291,17 +293,18 @@ func (r *run) reserve(ctx context.Context, planned *plan.Plan, taken plan.Snapsh
 	return nil
 }
 
-// record writes down what the pass did, also where its own time is over.
-func (r *run) record(ctx context.Context, planned *plan.Plan, results []apply.Result, taken plan.Snapshot) error {
+// retain is how many entries the trail may have.
+func (r *run) retain() int { return int(*r.target.policy.Spec.Explain.Retain) }
+
+// record writes down what the pass did, also where its own time is over, and tells it.
+func (r *run) record(recording, telling context.Context, planned *plan.Plan, results []apply.Result, taken plan.Snapshot) error {
 	if r.recording == nil {
 		return nil
 	}
-	recording, cancel := outliving(ctx, recordTimeout)
-	defer cancel()
-	r.recording.guardID = planned.GuardID
+	r.recording.guardID, r.recording.otherTenant = planned.GuardID, planned.OtherTenant
 	r.recording.conclude(results)
 	r.recording.refresh(planned)
-	entries, told := r.recording.entries(r.loaded.Status.Entries, int(*r.target.policy.Spec.Explain.Retain))
+	entries, told := r.recording.entries(r.recording.trail, r.retain())
 	r.epoch.Store(nil)
 	_, err := r.store.Record(recording, r.loaded, store.Result{
 		LastPass: record.LastPass{
@@ -313,8 +316,6 @@ func (r *run) record(ctx context.Context, planned *plan.Plan, results []apply.Re
 	if err != nil {
 		return fmt.Errorf("the pass did its work but could not record it: %w", err)
 	}
-	telling, stop := outliving(ctx, eventTimeout)
-	defer stop()
 	events := store.NewRecorder(r.Host.Core(), r.Namespace, r.target.mapping.Owner, r.Identity, r.Concurrency)
 	if err := events.Record(telling, told...); err != nil {
 		r.Log.Warn("Some Events were not written; the SyncDecision has the decisions", "error", err)
@@ -349,7 +350,7 @@ func (r *run) finish(err error) {
 	if err != nil {
 		r.result.Outcome = OutcomeOf(err)
 		r.result.Err = err
-		r.result.Message = err.Error()
+		r.result.Message = record.Plain(err.Error(), record.MaxCause)
 	}
 	r.countRequests()
 	r.result.EndTime = metav1.NewMicroTime(time.Now())
@@ -357,22 +358,4 @@ func (r *run) finish(err error) {
 	r.Log.Info("Pass ended", "outcome", r.result.Outcome, "message", r.result.Message, "seconds", r.result.EndTime.Sub(r.result.StartTime.Time).Seconds(),
 		slog.Group("counts", "create", counts.Create, "update", counts.Update, "delete", counts.Delete, "skip", counts.Skip,
 			"unchanged", counts.Unchanged, "error", counts.Error, "requests", counts.Requests))
-}
-
-// outliving is a context that ends a while after ctx does.
-func outliving(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
-	outlives, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(while)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel(fmt.Errorf("not done %s after the end of the pass: %w", while, context.DeadlineExceeded))
-		case <-outlives.Done():
-		}
-	})
-	return outlives, func() {
-		stop()
-		cancel(context.Canceled)
-	}
 }

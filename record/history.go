@@ -26,7 +26,8 @@ type Hash [16]byte
 // +kubebuilder:object:generate=false
 type Version struct {
 	UID types.UID
-	// ResourceVersion is only ever compared for equality: equal means certainly unchanged, different means look.
+	// ResourceVersion equal means certainly unchanged, different means look; a list at a lower one than this is of an
+	// earlier time. Empty where nothing is known.
 	ResourceVersion string
 	Hash            Hash
 }

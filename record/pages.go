@@ -75,7 +75,7 @@ func Decode(pages []Page) (*History, error) {
 	keyIDs := map[string]bool{}
 	for _, p := range pages {
 		if p.Of != of || p.Index < 0 || p.Index >= of {
-			errs = append(errs, &PageError{p.Index, p.Of, fmt.Errorf("it does not belong to this set of %d", of)})
+			errs = append(errs, newerOr(p, &PageError{p.Index, p.Of, fmt.Errorf("it does not belong to this set of %d", of)}))
 			continue
 		}
 		if failed[p.Index] || h.pages[p.Index] != nil {

@@ -58,3 +58,16 @@ func TestEachErrorHasItsLine(t *testing.T) {
 		assert.Equal(t, want, line.Error)
 	}
 }
+
+// What a cluster says must not act on the terminal that a log is read in, and not fill the log.
+func TestLogsHoldWhatAClusterSaysWithinBounds(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		var out strings.Builder
+		log := newLog(&out, slog.LevelInfo, format, false)
+		log.Info("said", "error", errors.New("a\x1b[31m\u202eb"+strings.Repeat("x", 1<<20)), slog.Group("in", "text", "c\u202ed"))
+		require.NotContains(t, out.String(), "\x1b")
+		require.NotContains(t, out.String(), "\u202e")
+		require.Less(t, out.Len(), 10<<10)
+		require.Contains(t, out.String(), "cd")
+	}
+}

@@ -13,6 +13,8 @@ import (
 
 // Request is one request that came to a proxy, and what became of it.
 type Request struct {
+	// Number is its place in the log, from 0.
+	Number int
 	// Server is the name of the proxy that took it.
 	Server    string
 	Method    string
@@ -24,6 +26,10 @@ type Request struct {
 	// Status is the code that the client was answered with; 0 while it waits, and
 	// for good when the client got no answer.
 	Status int
+	// Sent and Received are the bytes of the client's body and of the one that it
+	// was answered with, compressed where they travel so. They are settled when the
+	// request is Done.
+	Sent, Received int64
 	// Write says that the request changed something, or may have: see isWrite. It
 	// is settled when the request is Done.
 	Write bool
@@ -114,6 +120,7 @@ func (l *Log) add(server string, r *http.Request) *Request {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	entry.Number = len(l.requests)
 	l.requests = append(l.requests, entry)
 	return entry
 }

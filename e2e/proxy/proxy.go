@@ -14,6 +14,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/client-go/rest"
@@ -51,6 +52,8 @@ type Proxy struct {
 	ca       []byte
 	log      *Log
 	hook     atomic.Pointer[Hook]
+	filter   atomic.Pointer[Filter]
+	query    atomic.Pointer[func(string, url.Values)]
 	upstream *httputil.ReverseProxy
 	server   *http.Server
 	served   chan error
@@ -68,13 +71,9 @@ func Start(name string, config *rest.Config, log *Log) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy %s: transport to the API server: %w", name, err)
 	}
-	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	shows, err := certificate()
 	if err != nil {
-		return nil, fmt.Errorf("proxy %s: making a certificate: %w", name, err)
-	}
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
-	if err != nil {
-		return nil, fmt.Errorf("proxy %s: reading its own certificate: %w", name, err)
+		return nil, fmt.Errorf("proxy %s: %w", name, err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -82,12 +81,12 @@ func Start(name string, config *rest.Config, log *Log) (*Proxy, error) {
 	}
 
 	p := &Proxy{
-		name: name, url: "https://" + listener.Addr().String(), ca: certPEM, log: log, served: make(chan error, 1),
+		name: name, url: "https://" + listener.Addr().String(), ca: shows.pem, log: log, served: make(chan error, 1),
 	}
 	// Handshake errors of clients that were killed are no news to a test.
 	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	p.upstream = &httputil.ReverseProxy{
-		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, target) },
+		Rewrite:        func(r *httputil.ProxyRequest) { p.rewrite(r, target) },
 		Transport:      transport,
 		FlushInterval:  -1, // a watch is passed on event by event
 		ErrorLog:       quiet,
@@ -96,18 +95,43 @@ func Start(name string, config *rest.Config, log *Log) (*Proxy, error) {
 	}
 	p.server = &http.Server{
 		Handler:   http.HandlerFunc(p.serve),
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{shows.pair}, MinVersion: tls.VersionTLS12},
 		ErrorLog:  quiet,
 	}
 	go func() { p.served <- p.server.ServeTLS(listener, "", "") }()
 	return p, nil
 }
 
+// shown is the certificate of all proxies of this process, since making one takes long: in PEM, and with its key.
+type shown struct {
+	pem  []byte
+	pair tls.Certificate
+}
+
+var certificate = sync.OnceValues(func() (made shown, err error) {
+	var key []byte
+	if made.pem, key, err = cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil); err != nil {
+		return made, fmt.Errorf("making a certificate: %w", err)
+	}
+	if made.pair, err = tls.X509KeyPair(made.pem, key); err != nil {
+		return made, fmt.Errorf("reading its own certificate: %w", err)
+	}
+	return made, nil
+})
+
 // rewrite sends a request to the API server, with the path, the query and the
-// headers it came with.
-func rewrite(r *httputil.ProxyRequest, target *url.URL) {
+// headers it came with, unless a test wants them otherwise.
+func (p *Proxy) rewrite(r *httputil.ProxyRequest, target *url.URL) {
 	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = target.Scheme, target.Host, ""
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
+	if change := p.query.Load(); change != nil && r.In.Method == http.MethodGet {
+		query := r.In.URL.Query()
+		(*change)(r.In.URL.Path, query)
+		r.Out.URL.RawQuery = query.Encode()
+	}
+	if p.filter.Load() != nil {
+		r.Out.Header.Del("Accept-Encoding") // the transport then unpacks what it asks for itself
+	}
 }
 
 // URL is the address of the proxy.
@@ -160,6 +184,8 @@ type exchange struct {
 type exchangeKey struct{}
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
+	sent, received := &countedBody{ReadCloser: r.Body}, &countedWriter{ResponseWriter: w}
+	r.Body, w = sent, received
 	dry, err := isDryRun(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -168,7 +194,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{entry: p.log.add(p.name, r), mayWrite: mayWrite(r.Method, r.URL.Path, dry)}
 	// Until an answer says otherwise nobody knows whether a change was made.
 	p.log.update(x.entry, func(e *Request) { e.Write = x.mayWrite })
-	defer p.log.update(x.entry, func(e *Request) { e.Done = true })
+	defer p.log.update(x.entry, func(e *Request) {
+		e.Sent, e.Received, e.Done = sent.bytes.Load(), received.bytes, true
+	})
 
 	if handler := p.ask(Before, x); handler != nil {
 		p.log.update(x.entry, func(e *Request) { e.Write = false })
@@ -200,6 +228,15 @@ func (p *Proxy) answered(answer *http.Response) error {
 	if handler := p.ask(After, x); handler != nil {
 		p.log.update(x.entry, func(e *Request) { e.Status = 0 })
 		return replaced{handler}
+	}
+	if filter := p.filter.Load(); filter != nil {
+		handler, err := filter.pass(p.log.read(x.entry), answer)
+		if err != nil {
+			return err
+		}
+		if handler != nil {
+			return replaced{handler}
+		}
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func TestARequestIsForwardedWithItsOwnCredentialsAndWrittenDown(t *testing.T) {
 	require.False(t, got.Start.IsZero())
 	got.Start = time.Time{}
 	require.Equal(t, Request{Server: "host", Method: "POST", Path: configMaps, Query: "fieldManager=x",
-		UserAgent: "tester", Status: http.StatusCreated, Write: true, Done: true}, got)
+		UserAgent: "tester", Status: http.StatusCreated, Sent: int64(len("payload")), Received: int64(len(body)), Write: true, Done: true}, got)
 	require.Equal(t, "W host   201 POST   "+configMaps+"?fieldManager=x", got.String())
 }
 

@@ -16,6 +16,10 @@ import (
 // k3k and others, Cluster API (value), vcluster (config), Kamaji (admin.conf).
 var kubeconfigKeys = []string{"kubeconfig", "kubeconfig.yaml", "config", "value", "admin.conf"}
 
+// mirrorAnnotation is on every mirror, and no tenant can keep it off. A tenant dev that has a Secret vc-a in its namespace b
+// would have a mirror by the name that the kubeconfig of a tenant a-x-b-x-dev is looked for under.
+const mirrorAnnotation = "tenantplane.io/virtual-name"
+
 // kubeconfigSecrets returns the names under which tools keep the Secret of a tenant, in the order in which they are
 // tried: syncpass's own, Cluster API's, vcluster's, Kamaji's.
 func kubeconfigSecrets(tenant string) []string {
@@ -25,7 +29,8 @@ func kubeconfigSecrets(tenant string) []string {
 // FindKubeconfig returns the kubeconfig of a tenant from a Secret on the host, and where it was found, for messages. An
 // explicit Secret is the only one looked at; without one the first of the usual names that exists counts, and must hold
 // a kubeconfig: a later one may belong to something else. A name that this process may not read is passed over as long
-// as a later one can be read, so a Role can be limited to the one Secret that there is.
+// as a later one can be read, so a Role can be limited to the one Secret that there is. The mirror of a tenant's Secret is
+// refused: a tenant must not choose where another's passes go.
 //
 // The error is a *ConfigError where a Secret or its key is missing or forbidden; otherwise the host could not be asked,
 // see Unreachable.
@@ -45,6 +50,10 @@ func FindKubeconfig(ctx context.Context, core corev1client.SecretsGetter, namesp
 			continue
 		case err != nil:
 			return nil, "", fmt.Errorf("reading Secret %s/%s for the kubeconfig of tenant %s: %w", namespace, name, tenant, err)
+		}
+		if of, mirror := secret.Annotations[mirrorAnnotation]; mirror {
+			return nil, "", configErrorf("Secret %s/%s is the mirror of a tenant's Secret %s, and nobody's kubeconfig: name the one that is meant with SYNCPASS_TENANT_KUBECONFIG_SECRET",
+				namespace, name, quote(of))
 		}
 		for _, key := range kubeconfigKeys {
 			if data := secret.Data[key]; len(data) > 0 {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -107,4 +108,27 @@ func TestAHostThatDoesNotAnswerIsNoMissingSecret(t *testing.T) {
 	assert.NotErrorAs(t, err, &config)
 	assert.True(t, Unreachable(err), "%v", err)
 	assert.ErrorContains(t, err, "reading Secret team-dev/dev-control-plane-kubeconfig for the kubeconfig of tenant dev: ")
+}
+
+// A tenant a-x-b-x-dev looks for its kubeconfig under a name that a Secret vc-a of tenant dev's namespace b has on the host.
+func TestAMirrorIsNobodysKubeconfig(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if !strings.HasSuffix(r.URL.Path, "/vc-a-x-b-x-dev") {
+			w.WriteHeader(http.StatusNotFound)
+			assert.NoError(t, json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}))
+			return
+		}
+		assert.NoError(t, json.NewEncoder(w).Encode(corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"tenantplane.io/virtual-name": "vc-a\n"}},
+			Data:       map[string][]byte{"kubeconfig": []byte("hidden")},
+		}))
+	}))
+	t.Cleanup(server.Close)
+	c, err := NewHost(&rest.Config{Host: server.URL}, Options{})
+	require.NoError(t, err)
+	_, _, err = FindKubeconfig(t.Context(), c.Core(), "team-dev", "a-x-b-x-dev", "")
+	var config *ConfigError
+	require.ErrorAs(t, err, &config)
+	assert.ErrorContains(t, err, `is the mirror of a tenant's Secret "vc-a\n"`)
 }

@@ -15,15 +15,20 @@ import (
 const judgedFrom = 10
 
 // guard withholds what a broken view could have planned: everything where another tenant answers than the one
-// recorded, the deletes of a kind that the tenant suddenly lists nothing of, all deletes where they are too many. A
+// recorded, or an earlier state of it, the deletes of a kind that the tenant suddenly lists nothing of, all deletes where they are too many. A
 // person lets exactly the withheld plan through by its ID.
 func (c *computation) guard() {
+	c.past = c.rewound()
 	reason, withheld := c.judge()
 	id := c.guardID(withheld)
-	if len(withheld) > 0 && id == c.Confirmed {
+	confirmed := len(withheld) > 0 && id == c.Confirmed
+	if c.past != "" && (len(withheld) == 0 || confirmed) {
+		c.acceptRewound()
+	}
+	if confirmed {
 		return
 	}
-	if c.otherTenant() {
+	if c.otherTenant() || c.past != "" && len(withheld) > 0 {
 		// What another tenant looks like says nothing about the pairs of the recorded one.
 		c.plan.OtherTenant, c.plan.History, c.plan.Refreshed, c.plan.Leases = true, nil, nil, nil
 	}
@@ -58,7 +63,7 @@ func (c *computation) judge() (map[int]record.Reason, []int) {
 		switch {
 		case !step.Writes():
 			continue
-		case c.otherTenant():
+		case c.otherTenant(), c.past != "":
 			reasons[i] = record.GuardTenantIdentity
 		case step.Action != record.Delete, ofNode(step):
 			continue
@@ -88,6 +93,9 @@ func (c *computation) otherTenant() bool {
 func (c *computation) cause(reason record.Reason) string {
 	switch reason {
 	case record.GuardTenantIdentity:
+		if !c.otherTenant() {
+			return c.past
+		}
 		return fmt.Sprintf("another tenant answers behind the kubeconfig: kube-system has UID %q, recorded is %q", c.Snapshot.TenantUID, c.RecordedTenantUID)
 	case record.GuardEmptyTenant:
 		return fmt.Sprintf("the tenant lists no object of this kind that the policy carries while the host has %d or more mirrors", emptiedFrom)

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"github.com/syncpass/syncpass/record"
 )
 
 // served is what one API server serves.
@@ -52,7 +54,7 @@ func (s served) resource(side string, kind schema.GroupVersionKind) (schema.Grou
 	cause, failed := s.failed[kind.GroupVersion()]
 	switch {
 	case failed && !ok:
-		return schema.GroupVersionResource{}, fmt.Sprintf("the %s could not tell what %s serves: %v", side, kind.GroupVersion(), cause)
+		return schema.GroupVersionResource{}, fmt.Sprintf("the %s could not tell what %s serves: %s", side, kind.GroupVersion(), record.Plain(cause.Error(), record.MaxCause))
 	case !ok:
 		return schema.GroupVersionResource{}, fmt.Sprintf("the %s does not serve %s %s", side, kind.GroupVersion(), kind.Kind)
 	case !found.Namespaced && kind != nodeKind:

@@ -34,6 +34,8 @@ type list struct {
 	objects []*unstructured.Unstructured
 	// malformed are the objects that break the rules of metadata, with the cause: they exist, and nothing more is known.
 	malformed map[types.NamespacedName]string
+	// version is the resourceVersion of the whole list.
+	version string
 }
 
 // errNotAList marks an answer that is no list of the kind that was asked for.
@@ -42,11 +44,12 @@ var errNotAList = errors.New("the answer is no complete list of the kind")
 // listAll lists a kind at the most recent version, page by page, in one namespace or (namespace empty) in all. A list
 // whose snapshot expires between two pages (410) is begun anew: the token that comes with a 410 would continue with the
 // tail of a newer state (https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses). So is one of
-// objects so large that a page of them is more than one answer may hold, with smaller pages.
-func listAll(ctx context.Context, client rest.Interface, resource schema.GroupVersionResource, kind, namespace string) (list, error) {
+// objects so large that a page of them is more than one answer may hold, with smaller pages. What is read is taken from
+// left.
+func listAll(ctx context.Context, client rest.Interface, resource schema.GroupVersionResource, kind, namespace string, left *budget) (list, error) {
 	size := pageSize
 	for restart := 0; ; restart++ {
-		found, err := listOnce(ctx, client, resource, kind, namespace, size)
+		found, err := listOnce(ctx, client, resource, kind, namespace, size, left)
 		switch {
 		case restart == maxRestarts:
 			return found, err
@@ -59,7 +62,13 @@ func listAll(ctx context.Context, client rest.Interface, resource schema.GroupVe
 	}
 }
 
-func listOnce(ctx context.Context, client rest.Interface, resource schema.GroupVersionResource, kind, namespace string, size int) (list, error) {
+func listOnce(ctx context.Context, client rest.Interface, resource schema.GroupVersionResource, kind, namespace string, size int, left *budget) (_ list, err error) {
+	spent := int64(0)
+	defer func() {
+		if err != nil {
+			left.take(-spent) // nothing of it is kept
+		}
+	}()
 	found := list{malformed: map[types.NamespacedName]string{}}
 	seen := map[types.NamespacedName]bool{}
 	token := ""
@@ -79,7 +88,15 @@ func listOnce(ctx context.Context, client rest.Interface, resource schema.GroupV
 		if err != nil {
 			return list{}, err
 		}
+		if found.version == "" {
+			found.version = page.Metadata.ResourceVersion
+		}
 		for _, raw := range *page.Items {
+			cost := int64(len(raw)) + objectBytes
+			spent += cost
+			if !left.take(cost) {
+				return list{}, fmt.Errorf("%w: %d MiB of the policy's kinds; narrow the policy by selector or namespaces, or bound the tenant by quota", errTooMuch, maxTenantBytes>>20)
+			}
 			if err := found.add(raw, resource.GroupVersion().WithKind(kind), namespace, seen); err != nil {
 				return list{}, err
 			}
@@ -114,7 +131,7 @@ type page struct {
 		ResourceVersion string `json:"resourceVersion"`
 		Continue        string `json:"continue"`
 	} `json:"metadata"`
-	Items *[]json.RawMessage `json:"items"`
+	Items *items `json:"items"`
 }
 
 // decodePage takes nothing for a list that is none. client-go would take a Status, another kind's list, or
@@ -147,7 +164,7 @@ func (l *list) add(raw json.RawMessage, kind schema.GroupVersionKind, namespace 
 	object := &unstructured.Unstructured{Object: content}
 	name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	switch {
-	case name.Name == "" || len(rest.IsValidPathSegmentName(name.Name)) > 0:
+	case name.Name == "" || len(rest.IsValidPathSegmentName(name.Name)) > 0 || strings.ContainsFunc(name.Name, unnameable):
 		return fmt.Errorf("%w: an item is named %q", errNotAList, clip(name.Name))
 	case kind == nodeKind && name.Namespace != "", kind != nodeKind && len(utilvalidation.IsDNS1123Label(name.Namespace)) > 0:
 		return fmt.Errorf("%w: item %q is in namespace %q", errNotAList, clip(name.Name), clip(name.Namespace))
@@ -165,6 +182,9 @@ func (l *list) add(raw json.RawMessage, kind schema.GroupVersionKind, namespace 
 	l.objects = append(l.objects, object)
 	return nil
 }
+
+// unnameable says that no API server lets a name have this character; it might end up on a terminal.
+func unnameable(r rune) bool { return r <= ' ' || r >= 0x7f }
 
 // malformed says what is wrong with an object's type or metadata. Unstructured's getters hide all of it.
 func malformed(object *unstructured.Unstructured, kind schema.GroupVersionKind) string {

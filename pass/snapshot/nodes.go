@@ -33,7 +33,7 @@ func readNodes(ctx context.Context, r Request, all []plan.KindSnapshot, resource
 		return nil
 	}
 	k := &all[at]
-	found, err := listAll(ctx, r.Tenant.Discovery().RESTClient(), resources[record.Tenant][nodeKind], nodeKind.Kind, "")
+	found, err := listAll(ctx, r.Tenant.Discovery().RESTClient(), resources[record.Tenant][nodeKind], nodeKind.Kind, "", r.left)
 	if err != nil {
 		return failed(k, record.Tenant, err)
 	}

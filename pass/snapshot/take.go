@@ -32,6 +32,8 @@ type Request struct {
 	// Resources are the policy's kinds, Retired those that left it and whose mirrors are to go.
 	Resources []policy.Resource
 	Retired   []schema.GroupKind
+
+	left *budget // of the tenant
 }
 
 // Resources tells how each kind is served on a side.
@@ -43,7 +45,13 @@ type UnreachableError struct {
 	Err  error
 }
 
-func (e *UnreachableError) Error() string { return fmt.Sprintf("reading the %s: %v", e.Side, e.Err) }
+func (e *UnreachableError) Error() string {
+	text := fmt.Sprintf("reading the %s: %v", e.Side, e.Err)
+	if apierrors.IsUnauthorized(e.Err) {
+		text += fmt.Sprintf("; the %s does not accept the credentials, or no longer: renew those in its kubeconfig", e.Side)
+	}
+	return text
+}
 
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
@@ -51,6 +59,7 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // Take reads both sides. An error means that a side cannot be reached at all, or refuses the credentials; anything less
 // makes the kinds concerned unavailable in the snapshot.
 func Take(ctx context.Context, r Request) (plan.Snapshot, Resources, error) {
+	r.left = newBudget(maxTenantBytes)
 	taken := plan.Snapshot{}
 	var host, tenant served
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -116,7 +125,7 @@ func readKinds(ctx context.Context, r Request, all []plan.KindSnapshot, resource
 // source is really gone.
 func readKind(ctx context.Context, r Request, k *plan.KindSnapshot, resources Resources) error {
 	kind := schema.FromAPIVersionAndKind(k.Resource.APIVersion, k.Resource.Kind)
-	mirrors, err := listAll(ctx, r.Host.Discovery().RESTClient(), resources[record.Host][kind], kind.Kind, r.Namespace)
+	mirrors, err := listAll(ctx, r.Host.Discovery().RESTClient(), resources[record.Host][kind], kind.Kind, r.Namespace, nil)
 	if err != nil {
 		return failed(k, record.Host, err)
 	}
@@ -132,11 +141,11 @@ func readKind(ctx context.Context, r Request, k *plan.KindSnapshot, resources Re
 			return failed(k, record.Host, err)
 		}
 	}
-	objects, err := listAll(ctx, r.Tenant.Discovery().RESTClient(), resources[record.Tenant][kind], kind.Kind, "")
+	objects, err := listAll(ctx, r.Tenant.Discovery().RESTClient(), resources[record.Tenant][kind], kind.Kind, "", r.left)
 	if err != nil {
 		return failed(k, record.Tenant, err)
 	}
-	k.Tenant, k.Malformed = objects.objects, objects.malformed
+	k.Tenant, k.Malformed, k.TenantVersion = objects.objects, objects.malformed, objects.version
 	return nil
 }
 
@@ -163,13 +172,13 @@ func readTokens(ctx context.Context, r Request) ([]plan.TokenSecret, error) {
 // answered at all.
 func failed(k *plan.KindSnapshot, side record.Side, err error) error {
 	var answer apierrors.APIStatus
-	answered := errors.As(err, &answer) || errors.Is(err, errNotAList) || errors.Is(err, access.ErrBodyTooLarge)
+	answered := errors.As(err, &answer) || errors.Is(err, errNotAList) || errors.Is(err, access.ErrBodyTooLarge) || errors.Is(err, errTooMuch)
 	if !answered || apierrors.IsUnauthorized(err) {
 		return &UnreachableError{Side: side, Err: err}
 	}
 	k.Host, k.Tenant = nil, nil
 	k.Unavailable = fmt.Sprintf("listing it on the %s failed", side)
-	k.Error = err.Error()
+	k.Error = record.Plain(err.Error(), record.MaxCause)
 	return nil
 }
 

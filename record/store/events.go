@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -49,11 +50,22 @@ func NewRecorder(events corev1client.EventsGetter, namespace string, owner metav
 	}
 }
 
-// Record writes the Events of entries: new ones, and those of standing skips that were refreshed (their LastTime is
+// MaxEvents is how many Events one pass writes at the most: a tenant that changes all it has between any two passes must
+// not fill the host with them.
+const MaxEvents = 1000
+
+// Record writes the Events of entries, what is a Warning first if they are more than MaxEvents: new ones, and those of standing skips that were refreshed (their LastTime is
 // set), of which the count and time of the Event there is are brought up to date. An Event that is there already is
 // none to write, so that calling Record again is harmless. It tries all entries until ctx ends, and joins the errors in
 // the order of the entries.
 func (r *Recorder) Record(ctx context.Context, entries ...record.Entry) error {
+	var tooMany error
+	if more := len(entries) - MaxEvents; more > 0 {
+		entries = slices.SortedStableFunc(slices.Values(entries), func(a, b record.Entry) int {
+			return -cmp.Compare(eventType(a), eventType(b)) // Warning is behind Normal
+		})[:MaxEvents]
+		tooMany = fmt.Errorf("%d Events were not written: a pass writes at most %d", more, MaxEvents)
+	}
 	var group errgroup.Group
 	group.SetLimit(r.concurrency)
 	errs := make([]error, len(entries))
@@ -70,7 +82,7 @@ func (r *Recorder) Record(ctx context.Context, entries ...record.Entry) error {
 		})
 	}
 	_ = group.Wait() // the functions return none
-	return errors.Join(errs...)
+	return errors.Join(append(errs, tooMany)...)
 }
 
 func (r *Recorder) write(ctx context.Context, e record.Entry) error {

@@ -56,6 +56,29 @@ func TestOneEventPerDecision(t *testing.T) {
 	require.Len(t, srv.eventList(t), 41, "the same decision of another pass is another one")
 }
 
+func TestAPassWritesNoMoreThanSoManyEventsAndWarningsFirst(t *testing.T) {
+	srv := newServer(t)
+	var entries []record.Entry
+	for i := range MaxEvents + 20 {
+		e := entry("p1")
+		e.TenantName = fmt.Sprint("config-", i)
+		if i > MaxEvents {
+			e.Action, e.Reason = record.Skip, record.Conflict
+		}
+		entries = append(entries, e)
+	}
+	require.ErrorContains(t, srv.recorder(t, 16).Record(t.Context(), entries...), "20 Events were not written")
+	written := srv.eventList(t)
+	require.Len(t, written, MaxEvents)
+	warnings := 0
+	for _, event := range written {
+		if event.Type == corev1.EventTypeWarning {
+			warnings++
+		}
+	}
+	require.Equal(t, 19, warnings, "all that a person should look at")
+}
+
 func TestWhatAnEventSays(t *testing.T) {
 	srv := newServer(t)
 	e := entry("p1")

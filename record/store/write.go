@@ -25,6 +25,8 @@ type Reservation struct {
 	PassID string
 	// Tenant is the identity of the tenant behind the pass; nil keeps the recorded one.
 	Tenant *record.TenantIdentity
+	// Entries is the whole trail, the writes to come among them (see record.Ahead); nil keeps the stored one.
+	Entries []record.Entry
 	// History holds the intents of the writes to come.
 	History *record.History
 }
@@ -42,8 +44,8 @@ type Result struct {
 	History *record.History
 }
 
-// Reserve raises the epoch and stores the intents. After it, and not before, the pass may write objects, as long as
-// CurrentEpoch is l.Epoch(). It makes the SyncDecision where there is none.
+// Reserve raises the epoch and stores the intents and the trail. After it, and not before, the pass may write objects,
+// as long as CurrentEpoch is l.Epoch(). It makes the SyncDecision where there is none.
 //
 // The head is swapped first, so that a pass that loses the swap has touched no page; whether intents are stored in the
 // same moment does not matter, since no object is written before Reserve returns. Only where the number of pages
@@ -56,6 +58,9 @@ func (s *Store) Reserve(ctx context.Context, l *Loaded, r Reservation) error {
 		return err
 	}
 	next := l.Status
+	if r.Entries != nil {
+		next.Entries = r.Entries
+	}
 	if r.Tenant != nil {
 		next.Tenant = r.Tenant
 	}
