@@ -1,305 +1,260 @@
 package plan_test
 
 import (
-	"strings"
-	"testing"
+	"bytes"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"pgregory.net/rapid"
 
+	"github.com/syncpass/syncpass/pass/kinds"
+	"github.com/syncpass/syncpass/pass/modeltest"
 	"github.com/syncpass/syncpass/pass/plan"
+	"github.com/syncpass/syncpass/policy"
 	"github.com/syncpass/syncpass/record"
 )
 
-// fault is what happens to a pass, at one of its writes where that says something.
-type fault int
-
-const (
-	noFault fault = iota
-	crashBeforeReserving
-	crashAfterReserving
-	crashBeforeWriting
-	crashAfterWriting
-	crashBeforeRecording
-	answerLost   // the write landed, the answer did not arrive
-	requestLost  // the write did not land, and that is not known
-	userBetween  // a user edits before the write
-	passBetween  // another pass takes over before the write; the fence notices
-	listUnusable // the list of the tenant fails
-	listOld      // the list of the tenant is from some time ago
-	faults       // how many there are
-)
-
-// command is one thing that happens.
-type command struct {
-	what  int // below 2: a user edits a side; 2, 3: deletes on one; 4: the history is lost; else a pass
-	name  int
-	text  int
-	fault fault
-	at    int
-	other int // side of the user's edit in between
+// stored is the SyncDecision: packed, and replaced only by whoever has read it.
+type stored struct {
+	pages []record.Page
+	epoch int64
 }
 
-var (
-	texts    = []string{"1", "2", "3"}
-	bothSide = []record.Side{record.Tenant, record.Host}
-)
+// modelPass is one pass, as package pass makes it, around the planner.
+type modelPass struct {
+	m       *modeltest.Model
+	p       *modeltest.Pass
+	history *record.History // nil where nothing is recorded
+	loaded  *stored         // as last read or written; nil where there is none
+	held    bool            // this pass has raised the epoch
+	plan    *plan.Plan
+	report  modeltest.Report
+}
 
-func drawCommand(t *rapid.T) command {
-	return command{
-		what: rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2, 3, 4, 5, 5, 5, 5, 5}).Draw(t, "what"),
-		name: rapid.IntRange(0, 1).Draw(t, "name"), text: rapid.IntRange(0, 2).Draw(t, "text"),
-		fault: fault(rapid.IntRange(0, int(faults)-1).Draw(t, "fault")), at: rapid.IntRange(0, 1).Draw(t, "at"),
-		other: rapid.IntRange(0, 1).Draw(t, "other"),
+// runPass makes one pass of the model.
+func runPass(m *modeltest.Model, p *modeltest.Pass) modeltest.Report {
+	r := &modelPass{m: m, p: p}
+	if !p.Policy.Silent {
+		r.load()
+	}
+	r.compute()
+	r.report = modeltest.Report{Decided: true, Unchanged: r.plan.Unchanged, GuardID: r.plan.GuardID}
+	for i := range r.plan.Steps {
+		r.report.Decisions = append(r.report.Decisions, r.plan.Steps[i].Decision)
+	}
+	if r.history != nil {
+		remember(r.history, r.plan.History)
+	}
+	if r.plan.Writes() > 0 && r.history != nil {
+		r.intend()
+		if !r.swap() {
+			return r.report
+		}
+	}
+	if r.write(); p.Dead() || r.history == nil || !r.news() {
+		return r.report
+	}
+	remember(r.history, r.plan.Refreshed)
+	r.swap()
+	return r.report
+}
+
+func (r *modelPass) load() {
+	r.loaded, _ = r.m.State().(*stored)
+	r.history = record.NewHistory("")
+	if r.loaded != nil {
+		var err error
+		if r.history, err = record.Decode(r.loaded.pages); err != nil {
+			r.m.Breaks("what is stored can be read", "%v", err)
+		}
+	}
+	r.history.Rekey(r.m.Hasher.KeyID())
+}
+
+func (r *modelPass) compute() {
+	in := plan.Input{
+		ConflictPolicy: r.p.Policy.Conflict, History: r.history, Recording: r.history != nil, Hasher: r.m.Hasher, Mapping: r.m.Mapping,
+		Snapshot: plan.Snapshot{TenantUID: r.p.TenantUID()}, MaxDeletePercent: modeltest.MaxDeletePercent, Confirmed: r.p.Confirmed, Now: now,
+	}
+	if r.history != nil {
+		in.RecordedTenantUID = r.m.Identity()
+	}
+	version, kind := modeltest.ConfigMaps.ToAPIVersionAndKind()
+	seen := plan.KindSnapshot{Resource: policy.Resource{APIVersion: version, Kind: kind, Direction: r.p.Policy.Direction, Selector: r.p.Policy.Selector()}}
+	if r.p.Policy.Absent {
+		seen.Retired = true
+		seen.Resource.Direction, seen.Resource.Selector = policy.ToHost, nil
+	}
+	if !r.p.Policy.Absent || r.p.Policy.Retire && r.history != nil && len(r.history.Keys("", kind)) > 0 {
+		seen.Host, _ = r.m.List(r.p, record.Host)
+		if !seen.Retired {
+			seen.Tenant, seen.TenantVersion = r.m.List(r.p, record.Tenant)
+			if r.p.ListFails() {
+				seen.Host, seen.Tenant, seen.TenantVersion = nil, nil, ""
+				seen.Unavailable = "listing it on the tenant failed"
+			}
+		}
+		in.Snapshot.Kinds = []plan.KindSnapshot{seen}
+	}
+	r.plan = plan.Compute(in)
+	if r.m.Count.Passes%2 > 0 {
+		return
+	}
+	for i := range in.Snapshot.Kinds {
+		slices.Reverse(in.Snapshot.Kinds[i].Host)
+		slices.Reverse(in.Snapshot.Kinds[i].Tenant)
+		if again := plan.Compute(in); outcome(again) != outcome(r.plan) || again.GuardID != r.plan.GuardID {
+			r.m.Breaks("the order of its input changes nothing in a plan", "%s, and the other way round %s", outcome(r.plan), outcome(again))
+		}
 	}
 }
 
-func (m *model) do(c command) {
-	switch {
-	case c.what < 2:
-		m.userEdits(bothSide[c.what], names[c.name], texts[c.text])
-	case c.what < 4:
-		m.userDeletes(bothSide[c.what-2], names[c.name])
-	case c.what == 4:
-		m.loseHistory()
-	default:
-		m.pass(c)
-		m.look()
+func (r *modelPass) intend() {
+	for i := range r.plan.Steps {
+		if step := &r.plan.Steps[i]; step.Writes() {
+			state := step.State
+			if state.Intent = step.Intent; r.m.Without.Intents {
+				state.Intent = nil
+			}
+			r.history.Set(step.Key, state)
+		}
 	}
 }
 
-// pass is one pass, as package pass makes it, with a fault.
-func (m *model) pass(c command) *plan.Plan {
-	history, err := record.Decode(m.pages)
+// news says whether there is anything to record.
+func (r *modelPass) news() bool {
+	if r.held || r.loaded == nil {
+		return true
+	}
+	pages, err := r.history.Encode()
+	return err != nil || len(pages) != len(r.loaded.pages) || !bytes.Equal(pages[0].Data, r.loaded.pages[0].Data)
+}
+
+// swap replaces the SyncDecision, unless somebody else has meanwhile. A request or an answer that gets lost is repeated.
+func (r *modelPass) swap() bool {
+	r.p.Turn()
+	verdict := r.p.Arrives()
+	now, _ := r.m.State().(*stored)
+	if verdict == modeltest.Dies || verdict == modeltest.Denied || now != r.loaded {
+		return false
+	}
+	pages, err := r.history.Encode()
 	if err != nil {
-		m.breaks("P6: %v", err)
-		return nil
+		r.m.Breaks("the history can be packed", "%v", err)
+		return false
 	}
-	history.Rekey(hasher.KeyID())
-	loaded := m.version
-	in := m.input(history, c.fault == listOld)
-	if c.fault == listUnusable {
-		in.Snapshot.Kinds[0].Unavailable = "listing it on the tenant failed"
+	next := &stored{pages: pages, epoch: 1}
+	switch {
+	case now != nil && r.held:
+		next.epoch = now.epoch
+	case now != nil:
+		next.epoch = now.epoch + 1
 	}
-	planned := plan.Compute(in)
-	m.note("pass with fault %d: %s", c.fault, outcome(planned))
-	m.judgeSkips(planned, in)
-	if c.fault == crashBeforeReserving {
-		return planned
+	tenant := r.m.Identity()
+	if !r.plan.OtherTenant {
+		tenant = r.p.TenantUID()
 	}
+	r.m.Recorded(r.p, r.history, next.epoch, tenant, next)
+	r.loaded, r.held = next, true
+	return !r.p.Dead()
+}
 
-	learn := func() {
-		remember(history, planned.History)
-		for _, step := range planned.Steps {
-			if step.Intent != nil {
-				state := step.State
-				state.Intent = step.Intent
-				history.Set(step.Key, state)
+// write carries the steps out, deletes last.
+func (r *modelPass) write() {
+	var order []int
+	for _, deletes := range []bool{false, true} {
+		for i := range r.plan.Steps {
+			if step := &r.plan.Steps[i]; (step.Action == record.Delete) == deletes && step.Writes() {
+				order = append(order, i)
 			}
 		}
 	}
-	if planned.Writes() > 0 {
-		learn()
-		if !m.swap(loaded, history) {
-			return planned
-		}
-		loaded = m.version
-		m.epoch++
-		m.learned(planned, in)
-	}
-	if c.fault == crashAfterReserving {
-		return planned
-	}
-	if !m.write(c, planned, history) || c.fault == crashBeforeRecording {
-		return planned
-	}
-	if planned.Writes() == 0 {
-		learn()
-	}
-	if planned.Writes() == 0 && len(planned.History) == 0 && !changed(planned, history) || !m.swap(loaded, history) {
-		return planned
-	}
-	m.learned(planned, in)
-	return planned
-}
-
-// changed says whether a skip's intent was settled, which is worth a write.
-func changed(planned *plan.Plan, history *record.History) bool {
-	for _, step := range planned.Steps {
-		if known := history.Get(step.Key); known != step.State {
-			history.Set(step.Key, step.State)
-			return true
+	results := make([]record.State, len(r.plan.Steps))
+	for i := range r.plan.Steps {
+		results[i] = record.State{Baseline: r.plan.Steps[i].State.Baseline}
+		if r.history != nil && r.plan.OtherTenant {
+			results[i] = r.history.Get(r.plan.Steps[i].Key)
 		}
 	}
-	return false
-}
-
-// write carries the steps out. It returns false where the pass breaks off.
-func (m *model) write(c command, planned *plan.Plan, history *record.History) bool {
-	epoch, fenced := m.epoch, false
-	for i, k := 0, 0; i < len(planned.Steps); i++ {
-		step := &planned.Steps[i]
-		if !step.Writes() {
+	fenced := false
+	for _, i := range order {
+		step := &r.plan.Steps[i]
+		stalls := r.p.Stalls()
+		r.p.Turn()
+		if fenced = fenced || stalls && !r.m.Without.Fence; fenced {
+			r.skips(i, record.NotAttempted)
 			continue
 		}
-		state := record.State{Baseline: step.State.Baseline}
-		at := k == c.at
-		k++
-		if at {
-			switch c.fault {
-			case crashBeforeWriting:
-				return false
-			case userBetween:
-				m.userEdits(bothSide[c.other], names[c.name], texts[c.text])
-			case passBetween:
-				m.pass(command{})
-				fenced = m.epoch != epoch
-			}
+		results[i] = r.carryOut(i)
+		if r.p.Dead() {
+			return
 		}
-		if fenced {
-			history.Set(step.Key, state)
-			continue
+		if step.Action == record.Skip {
+			results[i].Baseline = step.State.Baseline
 		}
-		if at && c.fault == requestLost {
-			state.Intent = step.Intent
-			history.Set(step.Key, state)
-			continue
-		}
-		object, err := m.carryOut(step)
-		if at && c.fault == crashAfterWriting {
-			return false
-		}
-		switch {
-		case at && c.fault == answerLost:
-			state.Intent = step.Intent
-		case err != nil:
-		default:
-			state = record.State{Baseline: baselineOf(step, object)}
-		}
-		history.Set(step.Key, state)
 	}
-	return true
+	if r.history == nil {
+		return
+	}
+	for i := range results {
+		r.history.Set(r.plan.Steps[i].Key, results[i])
+	}
 }
 
-func baselineOf(step *plan.Step, written *unstructured.Unstructured) *record.Baseline {
-	if written == nil {
-		return nil
+func (r *modelPass) skips(i int, reason record.Reason) {
+	r.report.Decisions[i].Action, r.report.Decisions[i].Reason = record.Skip, reason
+}
+
+// carryOut sends the write of one step, and says what there is to remember then.
+func (r *modelPass) carryOut(i int) record.State {
+	step := &r.plan.Steps[i]
+	before, unknown := record.State{Baseline: step.State.Baseline}, record.State{Baseline: step.State.Baseline, Intent: step.Intent}
+	verdict := r.p.Arrives()
+	switch verdict {
+	case modeltest.Dies:
+		return before
+	case modeltest.Lost:
+		r.skips(i, record.Rejected)
+		return unknown
+	case modeltest.Denied:
+		r.skips(i, record.Rejected)
+		return before
 	}
-	w := manual()
+	var written *unstructured.Unstructured
+	var err error
+	switch step.Action {
+	case record.Create:
+		written, err = r.m.Create(r.p, step.Side, step.Want)
+	case record.Update:
+		written, err = r.m.Update(r.p, step.Side, step.Want)
+	default:
+		if step.Reason == record.TenantDeleted && r.crosses(step) {
+			r.skips(i, record.Raced)
+			return before
+		}
+		err = r.m.Delete(r.p, step.Side, step.Have.GetName(), step.Have.GetUID(), step.Have.GetResourceVersion())
+	}
+	switch {
+	case verdict == modeltest.Unanswered:
+		r.skips(i, record.Rejected)
+		return unknown
+	case err != nil:
+		r.skips(i, record.Raced)
+		return before
+	case written == nil:
+		return record.State{}
+	}
+	tenant, host := step.Source, written
 	if step.Side == record.Tenant {
-		return w.baseline(written, step.Source)
+		tenant, host = written, step.Source
 	}
-	return w.baseline(step.Source, written)
+	kind := kinds.For(modeltest.ConfigMaps.GroupKind())
+	return record.State{Baseline: &record.Baseline{
+		Tenant: plan.Version(r.m.Hasher, kind, record.Tenant, tenant), Host: plan.Version(r.m.Hasher, kind, record.Host, host),
+	}}
 }
 
-// learned moves the agreements that a swap of the SyncDecision has recorded: both sides were seen to be equal.
-func (m *model) learned(planned *plan.Plan, in plan.Input) {
-	for _, change := range planned.History {
-		name := change.Key.Name
-		tenant, host := observed(in, name)
-		if tenant != nil && change.State.Baseline != nil && content(tenant) == content(host) {
-			m.agree(name, content(tenant), tenant)
-		}
-	}
-	// So has a step that only puts marks right.
-	for _, step := range planned.Steps {
-		tenant, host := observed(in, step.TenantName)
-		if step.Intent != nil && step.Have != nil && content(tenant) == content(host) {
-			m.agree(step.TenantName, content(tenant), tenant)
-		}
-	}
-}
-
-// observed is what a pass saw of a pair.
-func observed(in plan.Input, name string) (tenant, host *unstructured.Unstructured) {
-	for _, object := range in.Snapshot.Kinds[0].Tenant {
-		if object.GetName() == name {
-			tenant = object
-		}
-	}
-	for _, object := range in.Snapshot.Kinds[0].Host {
-		if strings.HasPrefix(object.GetName(), name+"-x-") {
-			host = object
-		}
-	}
-	return tenant, host
-}
-
-// judgeSkips checks that what a pass holds is in conflict: both sides moved away from what was agreed (P2).
-func (m *model) judgeSkips(planned *plan.Plan, in plan.Input) {
-	for _, step := range planned.Steps {
-		if step.Reason != record.Conflict && step.Reason != record.NoHistory {
-			continue
-		}
-		name := step.TenantName
-		tenant, host := observed(in, name)
-		agreed, known := m.agreed[name]
-		moved := tenant == nil || content(tenant) != agreed.content || tenant.GetUID() != agreed.uid
-		if known && !(moved && content(host) != agreed.content) && !m.excused[name] && !m.forgotten[name] {
-			m.breaks("P2: %s of %s with tenant %q and host %q, agreed %q", step.Reason, name, content(tenant), content(host), agreed.content)
-		}
-	}
-}
-
-// settle checks that three quiet passes are enough, and that a fourth writes nothing (P3).
-func (m *model) settle() {
-	for range 2 {
-		m.pass(command{})
-	}
-	before := m.sides()
-	last := m.pass(command{})
-	held := map[string]bool{}
-	for _, step := range last.Steps {
-		held[step.TenantName] = true
-		if step.Writes() {
-			m.breaks("P3: the third quiet pass still writes: %s", outcome(last))
-		}
-	}
-	for _, name := range names {
-		tenant, host := content(m.stores[record.Tenant][name]), content(m.stores[record.Host][name])
-		if !held[name] && tenant != host {
-			m.breaks("P3: %s stays different without a word: tenant %q, host %q", name, tenant, host)
-		}
-	}
-	version := m.version
-	m.pass(command{})
-	if m.sides() != before || m.version != version {
-		m.breaks("P3: the fourth quiet pass writes")
-	}
-}
-
-// live is one history: what happens, and then quiet.
-func live(commands []command) *model {
-	m := newModel()
-	for _, c := range commands {
-		m.do(c)
-	}
-	m.settle()
-	return m
-}
-
-// TestModel runs some 2,000 random histories of edits, crashes, lost answers and overlapping passes over the planner,
-// and holds them to the promises:
-//
-//	P1  no write overwrites or deletes what was not agreed on
-//	P2  what is held is in conflict, or nobody can tell
-//	P3  three quiet passes make both sides agree or name the conflict, and then nothing is written
-//	P5  every write goes where the mapping says
-//	P6  the history survives packing
-//	P7  the same history gives the same trace
-//
-// For more of them: go test ./pass/plan -run TestModel -rapid.checks=50000
-func TestModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		for range 20 {
-			commands := rapid.SliceOfN(rapid.Custom(drawCommand), 1, 14).Draw(t, "commands")
-			m := live(commands)
-			if len(m.broken) > 0 {
-				t.Fatalf("%v\n%s", m.broken[0], strings.Join(m.trace, "\n"))
-			}
-			if again := live(commands); strings.Join(m.trace, "\n") != strings.Join(again.trace, "\n") {
-				t.Fatalf("P7: the same history gives two traces")
-			}
-		}
-	})
+// crosses asks the tenant once more for the object whose mirror is to go.
+func (r *modelPass) crosses(step *plan.Step) bool {
+	object := r.m.Get(record.Tenant, step.TenantName)
+	return object != nil && kinds.Crosses(kinds.With(modeltest.ConfigMaps.GroupKind(), step.Rules), object)
 }
