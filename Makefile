@@ -14,11 +14,15 @@ export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 
 # anywhere. The commit is in it, by way of the Go command, which asks git.
 BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
 
+# How many random histories `make model` lives through, and how long `make fuzz` spends on each target.
+HISTORIES ?= 200000
+FUZZTIME  ?= 30s
+
 # Folders with Go code of this module.
 CODE = cmd e2e pass policy record
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-unit lint generate control-planes demo up down image clean
+.PHONY: help build test test-unit model fuzz lint generate control-planes demo up down image bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +48,20 @@ test: lint control-planes ## everything: lint, then unit, property and scenario 
 test-unit: ## the tests that need no API server; seconds
 	@$(GO) test -short ./...
 
+# A history of whole passes costs ten times one of the planner's.
+model: ## many random histories against the rules: HISTORIES of the planner, a fiftieth of whole passes
+	$(GO) test -count=1 -timeout 0 -v -run '^TestModel' ./pass/plan -histories $(HISTORIES)
+	$(GO) test -count=1 -timeout 0 -v -run '^TestModel' ./pass -histories $$(( ($(HISTORIES) + 49) / 50 ))
+
+fuzz: ## each fuzz target for FUZZTIME
+	@count=0; for file in $$(grep -rl --include='*_test.go' '^func Fuzz' $(CODE) | sort); do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$file); do \
+			echo "==> $$target of $$(dirname $$file)"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file) || exit 1; \
+			count=$$((count + 1)); \
+		done; \
+	done; echo "==> fuzz: $$count targets, $(FUZZTIME) each, 0 failed"
+
 lint: ## gofmt, go vet, staticcheck
 	@echo "==> gofmt"
 	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l $(CODE)) && if [ -n "$$unformatted" ]; then \
@@ -68,6 +86,9 @@ image: ## the container image, by Docker or else buildah; asks no registry
 	else echo "make image: no Docker engine answers and buildah is not installed; start the one or install the other" >&2; exit 1; fi; \
 	set -x; $$builder --target prebuilt --build-arg TARGETARCH=$(ARCH) \
 		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMAGE) .
+
+bench: control-planes ## what passes cost beside bare API calls and a plain loop; BENCH=quick takes minutes, BENCH_JSON=FILE keeps the numbers
+	@$(GO) run ./e2e/bench $(if $(BENCH),-$(BENCH)) $(if $(BENCH_JSON),-json "$(BENCH_JSON)")
 
 clean: ## what was built here; the control planes stay in the user's cache folder
 	rm -rf bin
