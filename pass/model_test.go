@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
+	"github.com/syncpass/syncpass/e2e/tally"
 	"github.com/syncpass/syncpass/pass/access"
 	"github.com/syncpass/syncpass/pass/kinds"
 	"github.com/syncpass/syncpass/pass/modeltest"
@@ -65,7 +66,7 @@ func TestModelOfWholePasses(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("model of whole passes: %d histories, %d steps, %d passes, %d crashes, %d writes, 0 rules broken", lived, count.Steps, count.Passes, count.Crashes, count.Writes)
+	tally.Line(t, "model of whole passes: %d histories, %d steps, %d passes, %d crashes, %d writes, 0 rules broken", lived, count.Steps, count.Passes, count.Crashes, count.Writes)
 }
 
 // TestModelOfWholePassesMissesWhatIsTakenAway: without any one of the safeguards, histories break rules. They are taken

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/syncpass/syncpass/e2e/tally"
 	"github.com/syncpass/syncpass/pass/modeltest"
 	"github.com/syncpass/syncpass/record"
 )
@@ -61,7 +62,7 @@ func TestModel(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("model of the planner: %d histories, %d steps, %d passes, %d crashes, %d writes, 0 rules broken", lived, count.Steps, count.Passes, count.Crashes, count.Writes)
+	tally.Line(t, "model of the planner: %d histories, %d steps, %d passes, %d crashes, %d writes, 0 rules broken", lived, count.Steps, count.Passes, count.Crashes, count.Writes)
 }
 
 // TestModelMissesWhatIsTakenAway: without any one of the safeguards, histories break rules; so the rules would notice if
