@@ -43,7 +43,9 @@ func crashPolicy(conflictPolicy, direction string) scenario.Object {
 		resources = append(resources, object{"apiVersion": "v1", "kind": kind, "direction": direction})
 	}
 	resources = append(resources, object{"apiVersion": "v1", "kind": "Pod", "direction": "toHost"})
-	return scenario.Object{"conflictPolicy": conflictPolicy, "resources": resources}
+	// More than one crash point writes, and little enough to be read and written a thousand times.
+	explain := object{"retain": int64(100)}
+	return scenario.Object{"conflictPolicy": conflictPolicy, "resources": resources, "explain": explain}
 }
 
 var twoWay = crashPolicy("manual", "bidirectional")
@@ -72,27 +74,31 @@ const (
 	podTokens = "{apiVersion: v1, kind: Pod, metadata: {name: NAME, labels: {key: VALUE}}, spec: {containers: [{name: c, image: example.com/c}]}}"
 )
 
-// make makes objects of one template in the tenant.
-func (p *place) make(t *testing.T, template, value string, names ...string) {
-	t.Helper()
+// from are objects of one template, as one manifest.
+func from(template, value string, names ...string) string {
+	var all strings.Builder
 	for _, name := range names {
-		p.apply(t, record.Tenant, strings.NewReplacer("NAME", name, "VALUE", value).Replace(template))
+		fmt.Fprintln(&all, "---")
+		fmt.Fprintln(&all, strings.NewReplacer("NAME", name, "VALUE", value).Replace(template))
 	}
+	return all.String()
+}
+
+// make makes objects in the tenant.
+func (p *place) make(t *testing.T, manifests ...string) {
+	t.Helper()
+	p.apply(t, record.Tenant, strings.Join(manifests, ""))
 }
 
 func layTwelve(t *testing.T, p *place, value string) {
 	p.clear(t)
-	p.make(t, configMap, value, "c1", "c2", "c3", "c4")
-	p.make(t, secret, value, "s1", "s2", "s3")
-	p.make(t, service, value, "v1", "v2", "v3")
-	p.make(t, pod, value, "p1")
-	p.make(t, podTokens, value, "p2")
+	p.make(t,
+		from(configMap, value, "c1", "c2", "c3", "c4"), from(secret, value, "s1", "s2", "s3"),
+		from(service, value, "v1", "v2", "v3"), from(pod, value, "p1"), from(podTokens, value, "p2"))
 }
 
 func layFour(t *testing.T, p *place) {
-	p.make(t, configMap, "base", "down", "up")
-	p.make(t, secret, "base", "down", "up")
-	p.make(t, service, "base", "down", "up")
+	p.make(t, from(configMap, "base", "down", "up"), from(secret, "base", "down", "up"), from(service, "base", "down", "up"))
 }
 
 // set changes the value of one object of one side, as somebody else than syncpass.
@@ -208,10 +214,7 @@ func nothingIsLost(t *testing.T, p *place, point string, results []pass.Result, 
 }
 
 func deleteFour(t *testing.T, p *place, value string) {
-	p.make(t, configMap, value, "gone", "stays")
-	p.make(t, secret, value, "gone", "stays")
-	p.make(t, service, value, "gone")
-	p.make(t, pod, value, "gone")
+	p.make(t, from(configMap, value, "gone", "stays"), from(secret, value, "gone", "stays"), from(service, value, "gone"), from(pod, value, "gone"))
 	p.pass(t, 0, nil)
 	for _, resource := range crossing {
 		require.NoError(t, p.objects(record.Tenant, resource).Delete(p.s.context(t), "gone", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
@@ -227,9 +230,7 @@ const (
 func layImmutable(t *testing.T, p *place) { makeImmutable(t, p, "base") }
 
 func makeImmutable(t *testing.T, p *place, value string) {
-	p.make(t, immutableConfigMap, value, "fixed")
-	p.make(t, immutableSecret, value, "fixed")
-	p.make(t, typedSecret, value, "typed")
+	p.make(t, from(immutableConfigMap, value, "fixed"), from(immutableSecret, value, "fixed"), from(typedSecret, value, "typed"))
 }
 
 // replaceImmutable deletes and makes again in the tenant what the API does not let change.
@@ -245,8 +246,7 @@ func replaceImmutable(t *testing.T, p *place, value string) {
 func layPods(t *testing.T, p *place) { makePods(t, p, "base") }
 
 func makePods(t *testing.T, p *place, value string) {
-	p.make(t, pod, value, "plain")
-	p.make(t, podTokens, value, "tokens")
+	p.make(t, from(pod, value, "plain"), from(podTokens, value, "tokens"))
 }
 
 func recreatePods(t *testing.T, p *place, value string) {
@@ -258,7 +258,7 @@ func recreatePods(t *testing.T, p *place, value string) {
 
 func layConflict(t *testing.T, p *place) {
 	layFour(t, p)
-	p.make(t, configMap, "base", "held")
+	p.make(t, from(configMap, "base", "held"))
 	p.pass(t, 0, nil)
 	p.set(t, record.Tenant, configMaps, "held", "the tenant's")
 	p.set(t, record.Host, configMaps, "held", "the host's")

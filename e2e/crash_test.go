@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,6 +72,11 @@ type matrix struct {
 
 func newMatrix(t *testing.T, s *surroundings, name string, from startingPoint) *matrix {
 	m := &matrix{place: newPlace(t, s, name, from.policy), from: from}
+	t.Cleanup(func() {
+		// A place has thousands in the end, which usePlaces would remove one by one.
+		events := m.objects(record.Host, corev1.SchemeGroupVersion.WithResource("events"))
+		assert.NoError(t, events.DeleteCollection(s.ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	})
 	m.waitForServiceAccounts(t)
 	if m.from.concurrency == "" {
 		m.from.concurrency = "1"

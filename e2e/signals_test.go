@@ -60,7 +60,7 @@ func TestSignals(t *testing.T) {
 func (m *matrix) stop(t *testing.T, way stopping, k int) bool {
 	signal := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}[k%2]
 	value := m.lay(t)
-	before := m.look(t)
+	before, reserved := m.look(t), m.reservedBy(t)
 	at, took, result := m.runStoppedAt(t, way, k, signal)
 	if at == nil {
 		m.repair(t)
@@ -76,8 +76,8 @@ func (m *matrix) stop(t *testing.T, way stopping, k int) bool {
 	require.Equal(t, exit, result.Exit, "%s: %s\n%s", point, stopped.Outcome, result.Stderr)
 	// Where the record is what gets no answer, the next pass finds out.
 	recorded := !way.held || at.Method == http.MethodGet || !strings.Contains(at.Path, "/syncdecisions")
-	if written := changed(before, m.look(t)); recorded && len(written) > 0 {
-		status := m.status(t)
+	written, status := changed(before, m.look(t)), m.status(t)
+	if recorded && len(written) > 0 {
 		require.Equal(t, stopped.ID, status.LastPass.ID, "%s: the record\n%s", point, result.Stderr)
 		requireExplained(t, point, status.Entries, []string{stopped.ID}, written)
 		for _, e := range status.Entries {
@@ -88,6 +88,10 @@ func (m *matrix) stop(t *testing.T, way stopping, k int) bool {
 		require.Empty(t, m.leaseHolder(t), "%s: the Lease", point)
 	}
 	m.expireLease(t)
+	if status.ReservedBy == reserved {
+		require.Empty(t, written, "%s: a pass that has reserved nothing has written", point)
+		return true
+	}
 	results, passes, _ := m.repair(t)
 	require.LessOrEqual(t, passes, repairs, "%s: passes until the sides agree", point)
 	require.Equal(t, m.want, stateOf(t, m.look(t), value), "%s: what both sides look like at the end", point)
@@ -174,7 +178,7 @@ func TestAPassEndsWithItsDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t, s, "deadline-"+name, twoWay)
-			p.make(t, configMap, "x", "c1", "c2", "c3", "c4", "c5", "c6")
+			p.make(t, from(configMap, "x", "c1", "c2", "c3", "c4", "c5", "c6"))
 			p.setHooks(func(now proxy.Moment, r proxy.Request) http.Handler {
 				if now == proxy.Before && slow(r) {
 					<-time.After(700 * time.Millisecond)
