@@ -43,7 +43,7 @@ build: ## bin/runner for this machine
 test: lint control-planes ## everything: lint, then unit, property and scenario tests against real API servers
 	@echo "==> go test"
 	@tally=$$(mktemp) && trap 'rm -f "$$tally"' EXIT && \
-	SYNCPASS_TEST_TALLY="$$tally" $(GO) test -count=1 -timeout 40m ./... && sed 's/^/==> /' "$$tally"
+	SYNCPASS_TEST_TALLY="$$tally" $(GO) test -count=1 -timeout 60m ./... && sed 's/^/==> /' "$$tally"
 
 test-unit: ## the tests that need no API server; seconds
 	@$(GO) test -short ./...
