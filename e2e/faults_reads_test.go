@@ -99,8 +99,11 @@ func (p *duePlace) itemOf(list object, side record.Side, name string) (object, i
 	return nil, -1
 }
 
-// without takes an item out of a list.
+// without takes an item out of a list; one that is on another page (-1) is not in it.
 func without(list object, index int) {
+	if index < 0 {
+		return
+	}
 	items := list["items"].([]any)
 	list["items"] = append(items[:index:index], items[index+1:]...)
 }
