@@ -4,19 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"log/slog"
-	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	"pgregory.net/rapid"
 
 	"github.com/syncpass/syncpass/e2e/tally"
 	"github.com/syncpass/syncpass/pass/access"
@@ -34,37 +29,9 @@ var histories = flag.Int("histories", 300, "how many random histories TestModelO
 //
 // For more of them: make model HISTORIES=200000
 func TestModelOfWholePasses(t *testing.T) {
-	const parallel = 2
-	checks := *histories / parallel
-	if testing.Short() {
-		checks /= 10
-	}
-	// rapid has no other way to say how many; no other test runs meanwhile.
-	before := flag.Lookup("rapid.checks").Value.String()
-	require.NoError(t, flag.Set("rapid.checks", strconv.Itoa(checks)))
-	defer func() { require.NoError(t, flag.Set("rapid.checks", before)) }()
-
-	var lock sync.Mutex
-	var count modeltest.Count
-	lived := 0
-	t.Run("histories", func(t *testing.T) {
-		for i := range parallel {
-			t.Run(fmt.Sprint(i), func(t *testing.T) {
-				t.Parallel()
-				rapid.Check(t, func(r *rapid.T) {
-					history := modeltest.Histories().Draw(r, "history")
-					var m *modeltest.Model
-					synctest.Test(t, func(*testing.T) { m = modeltest.Live(newCircuit().pass, modeltest.Without{}, history) })
-					if len(m.Broken) > 0 {
-						r.Fatalf("%v\n%s", m.Broken[0], m.Trace())
-					}
-					lock.Lock()
-					defer lock.Unlock()
-					count.Add(m.Count)
-					lived++
-				})
-			})
-		}
+	lived, count := modeltest.Check(t, *histories, func(t *testing.T, history []modeltest.Command) (m *modeltest.Model) {
+		synctest.Test(t, func(*testing.T) { m = modeltest.Live(newCircuit().pass, modeltest.Without{}, history) })
+		return m
 	})
 	tally.Line(t, "model of whole passes: %d histories, %d steps, %d passes, %d crashes, %d writes, 0 rules broken", lived, count.Steps, count.Passes, count.Crashes, count.Writes)
 }

@@ -164,6 +164,7 @@ func (p *Pass) saw(side record.Side, list []*unstructured.Unstructured) {
 			continue
 		}
 		seen[pair] = sight{Content(object), object.GetUID()}
+		p.m.learnHash(object)
 	}
 	p.seen[side] = seen
 	if side == record.Host {

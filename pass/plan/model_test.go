@@ -2,13 +2,10 @@ package plan_test
 
 import (
 	"flag"
-	"fmt"
-	"strconv"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/syncpass/syncpass/e2e/tally"
 	"github.com/syncpass/syncpass/pass/modeltest"
@@ -26,41 +23,16 @@ var histories = flag.Int("histories", 10_000, "how many random histories TestMod
 //
 // For more of them: make model HISTORIES=200000
 func TestModel(t *testing.T) {
-	const parallel = 2
-	checks := *histories / parallel
-	if testing.Short() {
-		checks /= 10
-	}
-	// rapid has no other way to say how many; no other test runs meanwhile.
-	before := flag.Lookup("rapid.checks").Value.String()
-	require.NoError(t, flag.Set("rapid.checks", strconv.Itoa(checks)))
-	defer func() { require.NoError(t, flag.Set("rapid.checks", before)) }()
-
-	var lock sync.Mutex
-	var count modeltest.Count
-	lived := 0
-	t.Run("histories", func(t *testing.T) {
-		for i := range parallel {
-			t.Run(fmt.Sprint(i), func(t *testing.T) {
-				t.Parallel()
-				rapid.Check(t, func(t *rapid.T) {
-					commands := modeltest.Histories().Draw(t, "history")
-					m := modeltest.Live(runPass, modeltest.Without{}, commands)
-					if len(m.Broken) > 0 {
-						t.Fatalf("%v\n%s", m.Broken[0], m.Trace())
-					}
-					lock.Lock()
-					defer lock.Unlock()
-					count.Add(m.Count)
-					if lived++; lived%10 > 0 {
-						return
-					}
-					if again := modeltest.Live(runPass, modeltest.Without{}, commands); m.Trace() != again.Trace() {
-						t.Fatalf("the same history gives two traces:\n%s\n\nand\n%s", m.Trace(), again.Trace())
-					}
-				})
-			})
+	var lives atomic.Int64
+	lived, count := modeltest.Check(t, *histories, func(_ *testing.T, history []modeltest.Command) *modeltest.Model {
+		m := modeltest.Live(runPass, modeltest.Without{}, history)
+		if len(m.Broken) > 0 || lives.Add(1)%10 > 0 {
+			return m
 		}
+		if again := modeltest.Live(runPass, modeltest.Without{}, history); m.Trace() != again.Trace() {
+			m.Breaks("the same history gives the same trace", "there are two, and the other is\n%s", again.Trace())
+		}
+		return m
 	})
 	tally.Line(t, "model of the planner: %d histories, %d steps, %d passes, %d crashes, %d writes, 0 rules broken", lived, count.Steps, count.Passes, count.Crashes, count.Writes)
 }
@@ -94,6 +66,19 @@ func TestResourceVersionsThatComeAgain(t *testing.T) {
 	m := modeltest.Live(runPass, modeltest.Without{}, []modeltest.Command{
 		edit("1"), {What: modeltest.BacksUp, Side: record.Tenant}, edit("2"), {What: modeltest.APass},
 		{What: modeltest.Restores, Side: record.Tenant}, edit("3"),
+	})
+	require.Empty(t, m.Broken, m.Trace())
+}
+
+// What a pass saw to be equal it may record, also where the tenant's list was an old one.
+func TestAnAgreementInAnOldList(t *testing.T) {
+	edit := func(side record.Side, text string) modeltest.Command {
+		return modeltest.Command{What: modeltest.Edits, Side: side, Pair: "x", Text: text}
+	}
+	m := modeltest.Live(runPass, modeltest.Without{}, []modeltest.Command{
+		edit(record.Tenant, "1"), {What: modeltest.APass},
+		edit(record.Tenant, "3"), {What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.CrashAfter}},
+		edit(record.Tenant, "1"), edit(record.Host, "3"), {What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.ListOld}},
 	})
 	require.Empty(t, m.Broken, m.Trace())
 }
