@@ -43,7 +43,7 @@ var serviceKind = schema.GroupKind{Kind: "Service"}
 
 // dnsName is the name of the Service that an object is; nil for any other kind.
 func dnsName(m kinds.Mapping, key record.Key) *DNSName {
-	if key.Group != serviceKind.Group || key.Kind != serviceKind.Kind {
+	if key.GroupKind() != serviceKind {
 		return nil
 	}
 	name := &DNSName{Name: kinds.DNSName(key.Namespace, key.Name), Resolves: true}
@@ -68,7 +68,7 @@ func ExplainDNS(ctx context.Context, o Options) (*DNSExplanation, error) {
 		return nil, err
 	}
 	for _, kind := range taken.Kinds {
-		if schema.FromAPIVersionAndKind(kind.Resource.APIVersion, kind.Resource.Kind).GroupKind() == serviceKind && kind.Unavailable != "" {
+		if kind.GroupKind() == serviceKind && kind.Unavailable != "" {
 			return nil, fmt.Errorf("which Services there are is not known: %s", kind.Unavailable)
 		}
 	}

@@ -53,14 +53,13 @@ func (r *recording) learn(p *plan.Plan) {
 func (r *recording) resume(trail []record.Entry, p *plan.Plan, taken plan.Snapshot) {
 	read, due := map[schema.GroupKind]bool{}, map[record.Key]bool{}
 	for _, kind := range taken.Kinds {
-		group := schema.FromAPIVersionAndKind(kind.Resource.APIVersion, kind.Resource.Kind).GroupKind()
-		read[group] = kind.Unavailable == ""
+		read[kind.GroupKind()] = kind.Unavailable == ""
 	}
 	for i := range p.Steps {
 		due[p.Steps[i].Key] = true
 	}
 	r.trail, r.abandoned = record.Abandoned(trail, func(key record.Key) bool {
-		return read[schema.GroupKind{Group: key.Group, Kind: key.Kind}] && !due[key]
+		return read[key.GroupKind()] && !due[key]
 	})
 }
 
@@ -131,7 +130,7 @@ func (r *recording) baseline(result *apply.Result) *record.Baseline {
 	if step.Action == record.Delete || tenant == nil || host == nil {
 		return nil
 	}
-	kind := kinds.For(schema.GroupKind{Group: step.Key.Group, Kind: step.Key.Kind})
+	kind := kinds.For(step.Key.GroupKind())
 	return &record.Baseline{
 		Tenant: plan.Version(r.hasher, kind, record.Tenant, tenant),
 		Host:   plan.Version(r.hasher, kind, record.Host, host),

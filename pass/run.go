@@ -228,7 +228,7 @@ func (r *run) retired() []schema.GroupKind {
 	}
 	var gone []schema.GroupKind
 	for key := range r.loaded.History.All() {
-		if kind := (schema.GroupKind{Group: key.Group, Kind: key.Kind}); !named[kind] {
+		if kind := key.GroupKind(); !named[kind] {
 			named[kind] = true
 			gone = append(gone, kind)
 		}

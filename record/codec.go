@@ -140,7 +140,7 @@ func unpack(body []byte) (map[Key]State, error) {
 }
 
 func (s section[T]) put(k Key, v T) {
-	kind := schema.GroupKind{Group: k.Group, Kind: k.Kind}.String()
+	kind := k.GroupKind().String()
 	if s[kind] == nil {
 		s[kind] = map[string]map[string]T{}
 	}

@@ -3,6 +3,7 @@ package record
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -15,6 +16,9 @@ type Key struct {
 	Group, Kind     string
 	Namespace, Name string
 }
+
+// GroupKind is the kind of the pair's objects.
+func (k Key) GroupKind() schema.GroupKind { return schema.GroupKind{Group: k.Group, Kind: k.Kind} }
 
 // Hash is a keyed hash of one side's content.
 //

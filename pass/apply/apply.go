@@ -53,6 +53,7 @@ type Writer struct {
 	Done func(Result)
 
 	silent atomic.Int32 // writes in a row that found no API server
+	cas    sync.Map     // the tenant's CA by namespace, as far as it was asked for
 }
 
 // Result is what became of a step.
@@ -192,7 +193,7 @@ func (w *Writer) first(ctx context.Context, result *Result) error {
 	switch {
 	case step.Action == record.Create && step.Tokens != nil:
 		written, err = w.createWithTokens(ctx, result)
-	case step.Action == record.Create && isNode(step):
+	case step.Action == record.Create && step.OfNode():
 		written, err = w.createNode(ctx, result)
 	case step.Action == record.Create:
 		written, err = w.create(ctx, result)
@@ -263,7 +264,7 @@ func addresses(results []Result, awaited []record.Key) map[string]string {
 func (w *Writer) create(ctx context.Context, result *Result) (*unstructured.Unstructured, error) {
 	step := result.Step
 	made, err := w.resource(step.Side, step).Create(ctx, step.Want, created)
-	yields, ok := kinds.For(schema.GroupKind{Group: step.Key.Group, Kind: step.Key.Kind}).(kinds.Yields)
+	yields, ok := kinds.For(step.Key.GroupKind()).(kinds.Yields)
 	if !ok || !apierrors.IsInvalid(err) {
 		return made, err
 	}
@@ -314,9 +315,9 @@ func (w *Writer) replace(ctx context.Context, result *Result) (*unstructured.Uns
 func (w *Writer) delete(ctx context.Context, step *plan.Step) error {
 	confirm := w.confirmGone
 	switch {
-	case isNode(step) && step.Reason == record.TenantDeleted:
+	case step.OfNode() && step.Reason == record.TenantDeleted:
 		confirm = w.confirmEmpty
-	case isNode(step), step.Reason == record.HostWins: // whatever the other side has
+	case step.OfNode(), step.Reason == record.HostWins: // whatever the other side has
 		return w.remove(ctx, step)
 	case step.Reason != record.TenantDeleted && step.Side == record.Host:
 		return w.remove(ctx, step)

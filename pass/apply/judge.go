@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/syncpass/syncpass/pass/kinds"
 	"github.com/syncpass/syncpass/pass/plan"
@@ -51,7 +50,7 @@ func (w *Writer) confirmGone(ctx context.Context, step *plan.Step) error {
 	case object.GetDeletionTimestamp() != nil:
 		return nil
 	}
-	kind := kinds.With(schema.GroupKind{Group: step.Key.Group, Kind: step.Key.Kind}, step.Rules)
+	kind := kinds.With(step.Key.GroupKind(), step.Rules)
 	if !kinds.Crosses(kind, object) {
 		return nil
 	}

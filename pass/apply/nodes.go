@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/syncpass/syncpass/pass/kinds"
@@ -30,19 +29,16 @@ const nodeLeaseSeconds = 40
 
 var podResource = corev1.SchemeGroupVersion.WithResource("pods")
 
-func isNode(step *plan.Step) bool {
-	return kinds.IsNode(schema.GroupKind{Group: step.Key.Group, Kind: step.Key.Kind})
-}
-
 // awaitsNode leaves the binding out of a step whose stub Node could not be made, which that Node's own decision tells:
 // the tenant would take a Pod on an unknown node for an orphan, and delete it. It says whether nothing is left of the step.
 func awaitsNode(results []Result, step *plan.Step) bool {
-	made := step.Node == ""
-	for i := range results { // of which those of Nodes are there already, and others may be coming in
-		made = made || isNode(results[i].Step) && results[i].Step.TenantName == step.Node && results[i].Applied
-	}
-	if made {
+	if step.Node == "" {
 		return false
+	}
+	for i := range results { // of which those of Nodes are there already, and others may be coming in
+		if results[i].Step.OfNode() && results[i].Step.TenantName == step.Node && results[i].Applied {
+			return false
+		}
 	}
 	step.Then = slices.DeleteFunc(slices.Clone(step.Then), func(write plan.Write) bool { return write.Subresource == plan.Binding })
 	return step.Subresource == plan.Binding

@@ -24,17 +24,19 @@ type TokenSource interface {
 	corev1client.ConfigMapsGetter
 }
 
-// rootCA is the ConfigMap in which a control plane publishes its CA to the Pods of each namespace.
-const rootCA = "kube-root-ca.crt"
-
 // caOf is the CA that Pods of a namespace trust the tenant's API server by. The kubeconfig's is that of the address that
-// passes take, which need not be the one that Pods take.
+// passes take, which need not be the one that Pods take. It is asked for once for all Pods of a namespace.
 func (w *Writer) caOf(ctx context.Context, namespace string) []byte {
-	published, err := w.Tenant.ConfigMaps(namespace).Get(ctx, rootCA, metav1.GetOptions{})
+	if ca, known := w.cas.Load(namespace); known {
+		return ca.([]byte)
+	}
+	published, err := w.Tenant.ConfigMaps(namespace).Get(ctx, kinds.RootCA, metav1.GetOptions{})
 	if err != nil || published.Data[kinds.TokenKeyCA] == "" {
 		return w.TenantCA
 	}
-	return []byte(published.Data[kinds.TokenKeyCA])
+	ca := []byte(published.Data[kinds.TokenKeyCA])
+	w.cas.Store(namespace, ca)
+	return ca
 }
 
 // createWithTokens makes a Pod's mirror and then the Secret with the tenant tokens that it mounts, which belongs to it and

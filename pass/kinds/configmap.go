@@ -4,7 +4,7 @@ package kinds
 type configMap struct{ Generic }
 
 func (c configMap) Crosses(o Object) bool {
-	return o.Name != "kube-root-ca.crt" && c.Generic.Crosses(o)
+	return o.Name != RootCA && c.Generic.Crosses(o)
 }
 
 func (c configMap) Immutable(content, want Content) string { return sealed(content, want) }

@@ -39,13 +39,9 @@ func (p pod) create(m Mapping, tenant, mirror *unstructured.Unstructured) {
 		return // no API server stores a Pod without one; the host's refuses it
 	}
 	namespace := tenant.GetNamespace()
-	for _, field := range []string{"nodeName", "overhead", "serviceAccount", "ephemeralContainers"} {
-		delete(spec, field)
-	}
-	m.prioritize(spec)
-	spec["serviceAccountName"] = m.Workloads.ServiceAccount
-	spec["automountServiceAccountToken"] = false
-	spec["enableServiceLinks"] = false
+	delete(spec, "serviceAccount")
+	delete(spec, "ephemeralContainers")
+	m.confine(spec)
 	if hostname, _ := spec["hostname"].(string); hostname == "" {
 		spec["hostname"] = hostnameOf(tenant.GetName())
 	}
@@ -61,6 +57,17 @@ func (p pod) create(m Mapping, tenant, mirror *unstructured.Unstructured) {
 	m.pointDNS(spec, namespace)
 	delete(mirror.Object, "status")
 	annotate(mirror, tenant)
+}
+
+// confine takes from the spec of a Pod, or of a template of Pods, what is the host's to say, and has it run as the one
+// ServiceAccount without rights.
+func (m Mapping) confine(spec Content) {
+	delete(spec, "nodeName")
+	delete(spec, "overhead")
+	m.prioritize(spec)
+	spec["serviceAccountName"] = m.Workloads.ServiceAccount
+	spec["automountServiceAccountToken"] = false
+	spec["enableServiceLinks"] = false
 }
 
 // hostnameOf is the hostname that Kubernetes gives a Pod of that name.

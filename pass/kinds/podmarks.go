@@ -68,10 +68,10 @@ func eachDownward(spec Content, visit func(field Content)) {
 		for _, item := range entries(child(volume, "downwardAPI")["items"]) {
 			visit(child(item, "fieldRef"))
 		}
-		for _, source := range entries(child(volume, "projected")["sources"]) {
-			for _, item := range entries(child(source, "downwardAPI")["items"]) {
-				visit(child(item, "fieldRef"))
-			}
+	}
+	for _, source := range projections(spec) {
+		for _, item := range entries(child(source, "downwardAPI")["items"]) {
+			visit(child(item, "fieldRef"))
 		}
 	}
 }

@@ -119,16 +119,10 @@ func (p pod) debugged(m Mapping, tenant, host *unstructured.Unstructured) (*unst
 	}
 	object := host.DeepCopy()
 	object.SetManagedFields(nil)
+	spec = child(object.Object, "spec")
 	current, _ := spec["ephemeralContainers"].([]any)
-	child(object.Object, "spec")["ephemeralContainers"] = append(runtime.DeepCopyJSONValue(anyList(current)).([]any), added...)
+	spec["ephemeralContainers"] = append(current, added...)
 	return object, refusal
-}
-
-func anyList(list []any) []any {
-	if list == nil {
-		return []any{}
-	}
-	return list
 }
 
 func resized(tenant, host *unstructured.Unstructured) *unstructured.Unstructured {

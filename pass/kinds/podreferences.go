@@ -1,12 +1,14 @@
 package kinds
 
 import (
+	"iter"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// rootCA is the ConfigMap that every namespace has of its own; a Pod that mounts it wants its own API server's.
-const rootCA = "kube-root-ca.crt"
+// RootCA is the ConfigMap that every namespace has of its own; a Pod that mounts it wants its own API server's.
+const RootCA = "kube-root-ca.crt"
 
 // reference is the host name of a tenant object of a core kind that something in the namespace refers to. A name of
 // the tenant never reaches the host as it is, so that no tenant can name a host object that is not its own.
@@ -93,7 +95,7 @@ func visitVolume(volume Content, visit func(entry Content, field string, kind sc
 		visit(source, place.field, secretKind)
 	}
 	for _, source := range entries(child(volume, "projected")["sources"]) {
-		if config := child(source, "configMap"); config["name"] != rootCA {
+		if config := child(source, "configMap"); config["name"] != RootCA {
 			visit(config, "name", configMapKind)
 		}
 		visit(child(source, "secret"), "name", secretKind)
@@ -107,14 +109,27 @@ func (p pod) refersTo(object *unstructured.Unstructured) references {
 	return func(visit func(entry Content, field string, kind schema.GroupKind)) {
 		visit(spec, "subdomain", schema.GroupKind{Kind: "Service"})
 		podReferences(spec)(visit)
-		for _, volume := range entries(spec["volumes"]) {
-			for _, source := range entries(child(volume, "projected")["sources"]) {
-				if config := child(source, "configMap"); config["name"] == rootCA {
-					visit(config, "name", configMapKind)
-				}
+		for _, source := range projections(spec) {
+			if config := child(source, "configMap"); config["name"] == RootCA {
+				visit(config, "name", configMapKind)
 			}
+		}
+		for _, volume := range entries(spec["volumes"]) {
 			if name, _ := volume["name"].(string); volume["ephemeral"] != nil {
 				visit(Content{"claimName": ephemeralClaim(object.GetName(), name)}, "claimName", claimKind)
+			}
+		}
+	}
+}
+
+// projections are the sources of a Pod's projected volumes, each with its volume, in order.
+func projections(spec Content) iter.Seq2[Content, Content] {
+	return func(yield func(volume, source Content) bool) {
+		for _, volume := range entries(spec["volumes"]) {
+			for _, source := range entries(child(volume, "projected")["sources"]) {
+				if !yield(volume, source) {
+					return
+				}
 			}
 		}
 	}

@@ -56,13 +56,11 @@ func (p pod) Forbidden(m Mapping, mirror *unstructured.Unstructured) *Refusal {
 // under a signature of the host's, that its holder is a ServiceAccount of the host, and no tenant has a kubelet that could
 // ask for one of the tenant's instead.
 func refusePod(m Mapping, annotations map[string]string, spec Content) *Refusal {
-	for _, volume := range entries(spec["volumes"]) {
-		for _, source := range entries(child(volume, "projected")["sources"]) {
-			if certificate := child(source, "podCertificate"); certificate != nil {
-				return &Refusal{
-					Message: "it asks for a certificate, which only the host could issue and which would make it one of the host's own; take the podCertificate source out of its volumes",
-					Detail:  fmt.Sprintf("volume %q asks signer %q for a certificate", text(volume["name"]), text(certificate["signerName"])),
-				}
+	for volume, source := range projections(spec) {
+		if certificate := child(source, "podCertificate"); certificate != nil {
+			return &Refusal{
+				Message: "it asks for a certificate, which only the host could issue and which would make it one of the host's own; take the podCertificate source out of its volumes",
+				Detail:  fmt.Sprintf("volume %q asks signer %q for a certificate", text(volume["name"]), text(certificate["signerName"])),
 			}
 		}
 	}

@@ -177,7 +177,7 @@ func TestWhatIsAddedToAMirrorIsAllowedByEveryLevel(t *testing.T) {
 	m.Workloads.ServiceAccount, m.Workloads.APIHost, m.Workloads.APIPort, m.Workloads.DNS = "default", "10.0.0.1", "6443", "10.0.0.2"
 	pods := podOf(Content{"serviceAccountName": "robot", "subdomain": "web", "volumes": []any{
 		Content{"name": "token", "projected": Content{"sources": []any{
-			Content{"serviceAccountToken": Content{"path": "token"}}, Content{"configMap": Content{"name": rootCA}}}}},
+			Content{"serviceAccountToken": Content{"path": "token"}}, Content{"configMap": Content{"name": RootCA}}}}},
 		Content{"name": "data", "ephemeral": Content{}},
 	}})
 	kind := kindOf(pods).(pod)

@@ -102,27 +102,23 @@ func (m Mapping) replaceTokens(spec Content, tenant *unstructured.Unstructured) 
 	if index == 0 {
 		return
 	}
-	for _, volume := range entries(spec["volumes"]) {
-		for _, source := range entries(child(volume, "projected")["sources"]) {
-			if config := child(source, "configMap"); config["name"] == rootCA {
-				replaced := Content{"name": secret, "items": []any{Content{"key": TokenKeyCA, "path": TokenKeyCA}}}
-				if items, found := config["items"]; found {
-					replaced["items"] = items
-				}
-				delete(source, "configMap")
-				source["secret"] = replaced
+	for _, source := range projections(spec) {
+		if config := child(source, "configMap"); config["name"] == RootCA {
+			replaced := Content{"name": secret, "items": []any{Content{"key": TokenKeyCA, "path": TokenKeyCA}}}
+			if items, found := config["items"]; found {
+				replaced["items"] = items
 			}
+			delete(source, "configMap")
+			source["secret"] = replaced
 		}
 	}
 }
 
 // eachToken visits the serviceAccountToken sources of a Pod's spec in order.
 func eachToken(spec Content, visit func(source, token Content)) {
-	for _, volume := range entries(spec["volumes"]) {
-		for _, source := range entries(child(volume, "projected")["sources"]) {
-			if token, found := source["serviceAccountToken"].(Content); found {
-				visit(source, token)
-			}
+	for _, source := range projections(spec) {
+		if token, found := source["serviceAccountToken"].(Content); found {
+			visit(source, token)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func Referred(kind Kind, tenant *unstructured.Unstructured) []Referral {
 	add := func(entry Content, field string, kind schema.GroupKind) {
 		name, _ := entry[field].(string)
 		namespace, _ := entry["namespace"].(string)
-		if name == "" || namespace != "" && namespace != tenant.GetNamespace() || name == rootCA && kind == (schema.GroupKind{Kind: "ConfigMap"}) {
+		if name == "" || namespace != "" && namespace != tenant.GetNamespace() || name == RootCA && kind == (schema.GroupKind{Kind: "ConfigMap"}) {
 			return
 		}
 		one := Referral{Kind: kind, Name: name, Optional: entry["optional"] == true}

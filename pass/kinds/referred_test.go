@@ -194,7 +194,7 @@ func TestListedReferencesOfBuiltInKinds(t *testing.T) {
 				Content{"name": "a", "csi": Content{"driver": "secrets-store.csi.k8s.io", "volumeAttributes": Content{"secretProviderClass": "vault"}}},
 				Content{"name": "b", "secret": Content{"secretName": "db"}},
 				Content{"name": "c", "projected": Content{"sources": []any{
-					Content{"serviceAccountToken": Content{"path": "token"}}, Content{"configMap": Content{"name": rootCA}}, Content{"configMap": Content{"name": "cfg"}}}}},
+					Content{"serviceAccountToken": Content{"path": "token"}}, Content{"configMap": Content{"name": RootCA}}, Content{"configMap": Content{"name": "cfg"}}}}},
 			},
 		}})
 		m := mapping
@@ -277,7 +277,7 @@ func TestWhatObjectsReferTo(t *testing.T) {
 					Content{"name": "a", "configMap": Content{"name": "files", "optional": true}}, Content{"name": "b", "persistentVolumeClaim": Content{"claimName": "data"}},
 					Content{"name": "c", "ephemeral": Content{"volumeClaimTemplate": Content{}}},
 					Content{"name": "d", "projected": Content{"sources": []any{
-						Content{"configMap": Content{"name": rootCA}}, Content{"secret": Content{"name": "tls"}}, Content{"serviceAccountToken": Content{}}}}},
+						Content{"configMap": Content{"name": RootCA}}, Content{"secret": Content{"name": "tls"}}, Content{"serviceAccountToken": Content{}}}}},
 				},
 			}}),
 			want: []Referral{service, secret("pull", false), config("env", false), secret("env", true), secret("db", false), config("files", true), claim("data"), secret("tls", false), claim("app-c")},

@@ -73,14 +73,8 @@ func (t templated) Project(m Mapping, tenant, _, mirror *unstructured.Unstructur
 	if spec == nil {
 		return
 	}
-	for _, field := range []string{"nodeName", "overhead"} {
-		delete(spec, field)
-	}
-	m.prioritize(spec)
-	spec["serviceAccountName"] = m.Workloads.ServiceAccount
+	m.confine(spec)
 	spec["serviceAccount"] = m.Workloads.ServiceAccount // the older name, which an API server fills in
-	spec["automountServiceAccountToken"] = false
-	spec["enableServiceLinks"] = false
 	m.renameReferred(namespace, podReferences(spec))
 	m.markAffinity(spec, namespace)
 }

@@ -36,7 +36,7 @@ type computation struct {
 	mirrors int
 	// emptied are the kinds that the tenant lists nothing of while the host has many mirrors.
 	emptied map[schema.GroupKind]bool
-	// past says how the tenant went back in time; empty where it did not.
+	// past says how the tenant went back in time; empty where it did not, as far as pairs were looked at.
 	past string
 	// services are the tenant's Services by namespace, sorted by name; awaited those of them that this plan creates.
 	services map[string][]kinds.ServiceAddress
@@ -60,7 +60,7 @@ func newComputation(in Input) *computation {
 const emptiedFrom = 10
 
 func (c *computation) decideKind(snapshot KindSnapshot) {
-	group := snapshot.group()
+	group := snapshot.GroupKind()
 	whole := &pair{
 		kind: snapshot.kind, resource: snapshot.Resource,
 		key: record.Key{Group: group.Group, Kind: group.Kind},
@@ -94,6 +94,7 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 		if p.host != nil {
 			mirrors++
 		}
+		c.lookBack(snapshot, p)
 		c.decideSafely(p, c.decide)
 	}
 	c.mirrors += mirrors
@@ -120,8 +121,7 @@ func (c *computation) decideSafely(p *pair, decide func(*pair)) {
 
 // malformed holds a pair whose tenant object cannot be understood.
 func (c *computation) malformed(p *pair, cause string) {
-	c.skip(p, record.Host, record.Rejected, "the object is malformed, so neither side is touched; correct it in the tenant", nil)
-	c.plan.Steps[len(c.plan.Steps)-1].Error = cause
+	c.refuse(p, &kinds.Refusal{Message: "the object is malformed, so neither side is touched; correct it in the tenant", Detail: cause})
 }
 
 // skip decides that nothing happens, and why.

@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/syncpass/syncpass/pass/kinds"
 	"github.com/syncpass/syncpass/record"
 )
@@ -14,11 +12,10 @@ import (
 // judgedFrom is how many planned deletes the guard over deletes starts to judge at: below that a share says little.
 const judgedFrom = 10
 
-// guard withholds what a broken view could have planned: everything where another tenant answers than the one
-// recorded, or an earlier state of it, the deletes of a kind that the tenant suddenly lists nothing of, all deletes where they are too many. A
-// person lets exactly the withheld plan through by its ID.
+// guard withholds what a broken view could have planned: everything where another tenant answers than the one recorded, or
+// an earlier state of it, the deletes of a kind that the tenant suddenly lists nothing of, all deletes where they are too
+// many. A person lets exactly the withheld plan through by its ID.
 func (c *computation) guard() {
-	c.past = c.rewound()
 	reason, withheld := c.judge()
 	id := c.guardID(withheld)
 	confirmed := len(withheld) > 0 && id == c.Confirmed
@@ -52,7 +49,9 @@ func (c *computation) judge() (map[int]record.Reason, []int) {
 	reasons := map[int]record.Reason{}
 	deletes := 0
 	for i := range c.plan.Steps {
-		if step := &c.plan.Steps[i]; step.Action == record.Delete && !ofNode(step) {
+		// A stub Node that is deleted has no Pod on it by three accounts, the last of them asked right before, and is made
+		// again with the next Pod; so the guards over deletes do not count it.
+		if step := &c.plan.Steps[i]; step.Action == record.Delete && !step.OfNode() {
 			deletes++
 		}
 	}
@@ -65,9 +64,9 @@ func (c *computation) judge() (map[int]record.Reason, []int) {
 			continue
 		case c.otherTenant(), c.past != "":
 			reasons[i] = record.GuardTenantIdentity
-		case step.Action != record.Delete, ofNode(step):
+		case step.Action != record.Delete, step.OfNode():
 			continue
-		case c.emptied[schema.GroupKind{Group: step.Key.Group, Kind: step.Key.Kind}]:
+		case c.emptied[step.Key.GroupKind()]:
 			reasons[i] = record.GuardEmptyTenant
 		case tooMany:
 			reasons[i] = record.GuardMaxDeletes
@@ -77,12 +76,6 @@ func (c *computation) judge() (map[int]record.Reason, []int) {
 		withheld = append(withheld, i)
 	}
 	return reasons, withheld
-}
-
-// ofNode says whether a step is about a stub Node. One that is deleted has no Pod on it by three accounts, the last of
-// them asked right before, and is made again with the next Pod; so the guards over deletes do not count it.
-func ofNode(step *Step) bool {
-	return kinds.IsNode(schema.GroupKind{Group: step.Key.Group, Kind: step.Key.Kind})
 }
 
 // otherTenant says that the tenant which answers is not the one that the history belongs to.

@@ -23,7 +23,7 @@ type View struct {
 func Look(in Input, key record.Key) (View, bool) {
 	c := newComputation(in)
 	for _, snapshot := range c.Snapshot.Kinds {
-		if snapshot.group() != (schema.GroupKind{Group: key.Group, Kind: key.Kind}) {
+		if snapshot.GroupKind() != key.GroupKind() {
 			continue
 		}
 		for _, p := range c.pairs(snapshot) {
@@ -48,7 +48,7 @@ func Carried(in Input, group schema.GroupKind) []record.Key {
 	var keys []record.Key
 	c := newComputation(in)
 	for _, snapshot := range c.Snapshot.Kinds {
-		if snapshot.group() != group || snapshot.Retired {
+		if snapshot.GroupKind() != group || snapshot.Retired {
 			continue
 		}
 		for _, p := range c.pairs(snapshot) {

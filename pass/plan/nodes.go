@@ -45,7 +45,7 @@ func (c *computation) findNodes() {
 		hosts: map[string]*unstructured.Unstructured{}, tenants: map[string]*unstructured.Unstructured{},
 	}
 	for _, snapshot := range c.Snapshot.Kinds {
-		switch group := snapshot.group(); {
+		switch group := snapshot.GroupKind(); {
 		case group == schema.GroupKind{Kind: "Pod"}:
 			for _, name := range c.Mapping.NodesOf(snapshot.Host) {
 				c.nodes.running[name] = true
@@ -71,7 +71,7 @@ func (c *computation) findNodes() {
 // decideNodes decides about the stubs in the tenant, each a pair of its own with the host node of the same name, and
 // names those whose Leases are to be renewed.
 func (c *computation) decideNodes(snapshot KindSnapshot) {
-	group := snapshot.group()
+	group := snapshot.GroupKind()
 	names := maps.Clone(c.nodes.running)
 	for name := range c.nodes.tenants {
 		names[name] = true
@@ -180,7 +180,7 @@ func (c *computation) asNode(p *pair) {
 func (c *computation) renewLeases() {
 	deleted := map[string]bool{}
 	for i := range c.plan.Steps {
-		if step := &c.plan.Steps[i]; step.Action == record.Delete && ofNode(step) {
+		if step := &c.plan.Steps[i]; step.Action == record.Delete && step.OfNode() {
 			deleted[step.TenantName] = true
 		}
 	}

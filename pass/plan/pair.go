@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/syncpass/syncpass/pass/kinds"
@@ -34,14 +33,10 @@ type pair struct {
 	authority policy.Direction
 }
 
-func (s KindSnapshot) group() schema.GroupKind {
-	return schema.FromAPIVersionAndKind(s.Resource.APIVersion, s.Resource.Kind).GroupKind()
-}
-
 // pairs matches the tenant's objects with their mirrors, by the identity that the mirrors' marks name, and adds the
 // pairs that only history knows. The order of the lists makes no difference.
 func (in *Input) pairs(snapshot KindSnapshot) []*pair {
-	group := snapshot.group()
+	group := snapshot.GroupKind()
 	kind := snapshot.kind
 	found := map[types.NamespacedName]*pair{}
 	at := func(name types.NamespacedName) *pair {

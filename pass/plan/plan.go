@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/syncpass/syncpass/pass/kinds"
@@ -39,6 +40,11 @@ type KindSnapshot struct {
 	Tenant, Host []*unstructured.Unstructured
 	// kind is the kind under the policy's rules, known while a plan is computed.
 	kind kinds.Kind
+}
+
+// GroupKind is the kind, without its version.
+func (s KindSnapshot) GroupKind() schema.GroupKind {
+	return schema.FromAPIVersionAndKind(s.Resource.APIVersion, s.Resource.Kind).GroupKind()
 }
 
 // TokenSecret is a Secret on the host with the tokens of a Pod's mirror.
@@ -146,6 +152,9 @@ type Write struct {
 	Subresource string
 	Object      *unstructured.Unstructured
 }
+
+// OfNode says whether a step is about a stub Node.
+func (s *Step) OfNode() bool { return kinds.IsNode(s.Key.GroupKind()) }
 
 // Writes says whether a step changes something.
 func (s *Step) Writes() bool { return s.Action != record.Skip }

@@ -90,7 +90,7 @@ func (c *computation) carried(kind schema.GroupKind) *carried {
 	}
 	var found *carried
 	for _, snapshot := range c.Snapshot.Kinds {
-		if snapshot.group() == kind && !snapshot.Retired {
+		if snapshot.GroupKind() == kind && !snapshot.Retired {
 			found = &carried{snapshot: snapshot, tenant: make(map[types.NamespacedName]*unstructured.Unstructured, len(snapshot.Tenant))}
 			for _, object := range snapshot.Tenant {
 				found.tenant[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = object

@@ -8,30 +8,24 @@ import (
 	"github.com/syncpass/syncpass/record"
 )
 
-// rewound says that the tenant is at an earlier state than one that it was seen in: its store was restored from a
-// backup, or a replica answers that lags behind. What it then lacks or has otherwise, nobody deleted or changed since.
-// Empty: it is not, as far as resourceVersions tell. Since Kubernetes 1.35 those of one resource are in order
-// (https://kep.k8s.io/5504); ones that are not even numbers are no evidence.
+// lookBack notes where a pair shows that the tenant is at an earlier state than one that it was seen in: its store was
+// restored from a backup, or a replica answers that lags behind. What it then lacks or has otherwise, nobody deleted or
+// changed since. Since Kubernetes 1.35 the resourceVersions of one resource are in order (https://kep.k8s.io/5504); ones
+// that are not even numbers are no evidence.
 //
 // A restore that lets the resourceVersions go on from a higher number, as etcd advises, does not show here: then the
 // guard over deletes is the brake.
-func (c *computation) rewound() string {
-	for i := range c.Snapshot.Kinds {
-		snapshot := &c.Snapshot.Kinds[i]
-		if snapshot.Unavailable != "" || snapshot.TenantVersion == "" {
-			continue
-		}
-		group := snapshot.group()
-		for _, key := range c.History.Keys(group.Group, group.Kind) {
-			for _, seen := range tenantSeenAt(c.History.Get(key)) {
-				if order, err := resourceversion.CompareResourceVersion(seen, snapshot.TenantVersion); err == nil && order > 0 {
-					return fmt.Sprintf("the tenant went back in time: its list of kind %s is at resourceVersion %s, and %s was seen at %s; it was restored from a backup, or an outdated replica answers",
-						group.Kind, snapshot.TenantVersion, key.Namespace+"/"+key.Name, seen)
-				}
-			}
+func (c *computation) lookBack(snapshot KindSnapshot, p *pair) {
+	if c.past != "" || snapshot.TenantVersion == "" {
+		return
+	}
+	for _, seen := range tenantSeenAt(p.state) {
+		if order, err := resourceversion.CompareResourceVersion(seen, snapshot.TenantVersion); err == nil && order > 0 {
+			c.past = fmt.Sprintf("the tenant went back in time: its list of kind %s is at resourceVersion %s, and %s was seen at %s; it was restored from a backup, or an outdated replica answers",
+				p.key.Kind, snapshot.TenantVersion, p.key.Namespace+"/"+p.key.Name, seen)
+			return
 		}
 	}
-	return ""
 }
 
 // tenantSeenAt are the resourceVersions that a tenant object is known to have had: at the last agreement, and when a pass

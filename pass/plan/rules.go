@@ -21,7 +21,7 @@ func (c *computation) govern() {
 		if err != nil && snapshot.Unavailable == "" {
 			snapshot.Unavailable = err.Error()
 		}
-		snapshot.kind = kinds.With(snapshot.group(), rules)
+		snapshot.kind = kinds.With(snapshot.GroupKind(), rules)
 	}
 }
 

@@ -54,10 +54,10 @@ func NewRecorder(events corev1client.EventsGetter, namespace string, owner metav
 // not fill the host with them.
 const MaxEvents = 1000
 
-// Record writes the Events of entries, what is a Warning first if they are more than MaxEvents: new ones, and those of standing skips that were refreshed (their LastTime is
-// set), of which the count and time of the Event there is are brought up to date. An Event that is there already is
-// none to write, so that calling Record again is harmless. It tries all entries until ctx ends, and joins the errors in
-// the order of the entries.
+// Record writes the Events of entries: new ones, and those of standing skips that were refreshed (their LastTime is
+// set), of which the count and time of the Event there is are brought up to date. Of more than MaxEvents, Warnings come
+// first. An Event that is there already is none to write, so that calling Record again is harmless. It tries all entries
+// until ctx ends, and joins the errors in the order of the entries.
 func (r *Recorder) Record(ctx context.Context, entries ...record.Entry) error {
 	var tooMany error
 	if more := len(entries) - MaxEvents; more > 0 {
