@@ -85,11 +85,7 @@ type cronJobTest struct {
 func newCronJobTest(t *testing.T, s *surroundings) *cronJobTest {
 	t.Helper()
 	c := &cronJobTest{T: t, s: s, ctx: s.context(t)}
-	var err error
-	c.host, err = kubernetes.NewForConfig(s.host.Config)
-	require.NoError(t, err)
-	c.tenant, err = kubernetes.NewForConfig(s.tenant.Config)
-	require.NoError(t, err)
+	c.host, c.tenant = s.clients(t)
 	c.giveReachableKubeconfig()
 	return c
 }

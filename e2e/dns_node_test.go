@@ -198,16 +198,13 @@ func TestATenantsPodsFindItsServicesByName(t *testing.T) {
 	s := nodeSuite(t)
 	layPolicy(t, s, nil)
 	ctx := s.context(t)
-	tenant, err := kubernetes.NewForConfig(s.tenant.Config)
-	require.NoError(t, err)
-	host, err := kubernetes.NewForConfig(s.host.Config)
-	require.NoError(t, err)
+	host, tenant := s.clients(t)
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
 		for _, namespace := range []string{"kube-system", "team-dev"} {
 			_, err := host.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
 			assert.NoError(t, err)
 		}
-		_, err = tenant.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		_, err := tenant.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 		assert.NoError(t, err)
 	}, 30*time.Second, 50*time.Millisecond)
 	env := map[string]string{"SYNCPASS_TENANT_DNS": startTenantDNSPods(t, s, host, startClusterDNS(t, s, host))}
@@ -216,16 +213,10 @@ func TestATenantsPodsFindItsServicesByName(t *testing.T) {
 	require.NoError(t, s.host.Apply(ctx, fmt.Appendf(nil, tenantAPIService, server.Port(), s.node.HostAddress)))
 
 	pods := tenant.CoreV1().Pods("default")
-	until := func(what string, holds func() bool) {
-		for end := time.Now().Add(2 * time.Minute); !holds(); {
-			require.True(t, time.Now().Before(end), "not within 2 minutes: %s", what)
-			onePass(t, s, env)
-		}
-	}
 	for _, objects := range []string{tenantWorkloads, tenantService, tenantNames} {
 		require.NoError(t, s.tenant.Apply(ctx, []byte(objects)))
 	}
-	until("the StatefulSet and the Deployment are ready", func() bool {
+	passUntil(t, s, env, "the StatefulSet and the Deployment are ready", func() bool {
 		set, err := tenant.AppsV1().StatefulSets("default").Get(ctx, "web", metav1.GetOptions{})
 		require.NoError(t, err)
 		api, err := tenant.AppsV1().Deployments("default").Get(ctx, "api", metav1.GetOptions{})
@@ -233,7 +224,7 @@ func TestATenantsPodsFindItsServicesByName(t *testing.T) {
 		return set.Status.ReadyReplicas == 1 && api.Status.AvailableReplicas == 2
 	})
 	require.NoError(t, s.tenant.Apply(ctx, []byte(tenantAsker)))
-	until("all questions are answered", func() bool {
+	passUntil(t, s, env, "all questions are answered", func() bool {
 		for _, name := range []string{"asker", "stranger"} {
 			pod, err := pods.Get(ctx, name, metav1.GetOptions{})
 			require.NoError(t, err)

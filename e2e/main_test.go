@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -21,7 +20,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/syncpass/syncpass/e2e/cluster"
@@ -202,7 +200,7 @@ func start(ctx context.Context, withNode bool) (s *surroundings, err error) {
 			return s, err
 		}
 	}
-	if err := applyCRDs(ctx, s.host); err != nil {
+	if err := s.host.ApplyCRDs(ctx); err != nil {
 		return s, err
 	}
 	var kubeconfig []byte
@@ -239,52 +237,11 @@ func (s *surroundings) front(ctx context.Context, name string, c *cluster.Cluste
 	return p, kubeconfig, err
 }
 
-// applyCRDs applies manifests/crd and waits until its kinds are served.
-func applyCRDs(ctx context.Context, host *cluster.Cluster) error {
-	files, err := filepath.Glob("../manifests/crd/tenantplane.io_*.yaml")
-	if err != nil {
-		return err
-	}
-	if len(files) == 0 {
-		return errors.New("there are no CRDs in manifests/crd")
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if err := host.Apply(ctx, data); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	client, err := kubernetes.NewForConfig(host.Config)
-	if err != nil {
-		return err
-	}
-	for _, resource := range []string{"syncpolicies", "tenantclusters", "syncdecisions"} {
-		err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			return client.RESTClient().Get().AbsPath("/apis/tenantplane.io/v1alpha1", resource).Do(ctx).Error() == nil, nil
-		})
-		if err != nil {
-			return fmt.Errorf("%s are not served: %w", resource, err)
-		}
-	}
-	return nil
-}
-
 func buildRunner(ctx context.Context, dir string) (string, error) {
 	if *runnerFlag != "" {
 		return filepath.Abs(*runnerFlag)
 	}
-	path := filepath.Join(dir, "runner")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "./cmd/runner")
-	build.Dir = ".."
-	// As it is released: without cgo, it runs in an image that holds nothing else.
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build ./cmd/runner: %w\n%s", err, output)
-	}
-	return path, nil
+	return cluster.BuildRunner(ctx, dir)
 }
 
 // binary is the binary under test, led to the host by way of the proxy.
@@ -326,6 +283,19 @@ func (s *surroundings) runner(t *testing.T) *scenario.Runner {
 		t.Fatal(err)
 	}
 	return s.scenarios
+}
+
+// clients lead to both sides, past the proxies and with every right.
+func (s *surroundings) clients(t *testing.T) (host, tenant kubernetes.Interface) {
+	t.Helper()
+	host, err := kubernetes.NewForConfig(s.host.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tenant, err = kubernetes.NewForConfig(s.tenant.Config); err != nil {
+		t.Fatal(err)
+	}
+	return host, tenant
 }
 
 // context is the test's, ended early when the tests are interrupted, so that a

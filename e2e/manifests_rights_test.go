@@ -166,11 +166,7 @@ func newRightsTest(t *testing.T) *rightsTest {
 	s := suite(t)
 	require.NoError(t, s.runner(t).Clean(s.context(t))) // of a test before this one, whose namespace may still be going
 	r := &rightsTest{T: t, runner: s.binary(t)}
-	var err error
-	r.host, err = kubernetes.NewForConfig(s.host.Config)
-	require.NoError(t, err)
-	r.tenant, err = kubernetes.NewForConfig(s.tenant.Config)
-	require.NoError(t, err)
+	r.host, r.tenant = s.clients(t)
 
 	restrictedNamespace(t, r.host, rightsNamespace)
 	require.NoError(t, s.host.Apply(t.Context(), []byte(rightsObjects)))

@@ -65,12 +65,9 @@ func TestATenantsWorkloadsRunOnANode(t *testing.T) {
 	s := nodeSuite(t)
 	layPolicy(t, s, nil)
 	ctx := s.context(t)
-	tenant, err := kubernetes.NewForConfig(s.tenant.Config)
-	require.NoError(t, err)
-	host, err := kubernetes.NewForConfig(s.host.Config)
-	require.NoError(t, err)
+	host, tenant := s.clients(t)
 	// The ServiceAccount controller makes `default` in its own time, and a Pod needs it.
-	passUntil(t, s, "the namespaces have their ServiceAccounts", func() bool {
+	passUntil(t, s, nil, "the namespaces have their ServiceAccounts", func() bool {
 		_, inTenant := tenant.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 		_, onHost := host.CoreV1().ServiceAccounts("team-dev").Get(ctx, "default", metav1.GetOptions{})
 		return inTenant == nil && onHost == nil
@@ -78,7 +75,7 @@ func TestATenantsWorkloadsRunOnANode(t *testing.T) {
 	require.NoError(t, s.tenant.Apply(ctx, []byte(tenantWorkloads)))
 	pods := tenant.CoreV1().Pods("default")
 
-	passUntil(t, s, "the Job has succeeded, the StatefulSet is ready, the Pod has asked", func() bool {
+	passUntil(t, s, nil, "the Job has succeeded, the StatefulSet is ready, the Pod has asked", func() bool {
 		job, err := tenant.BatchV1().Jobs("default").Get(ctx, "once", metav1.GetOptions{})
 		require.NoError(t, err)
 		set, err := tenant.AppsV1().StatefulSets("default").Get(ctx, "web", metav1.GetOptions{})
@@ -97,7 +94,7 @@ func TestATenantsWorkloadsRunOnANode(t *testing.T) {
 	first, err := pods.Get(ctx, "web-0", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, pods.Delete(ctx, "web-0", metav1.DeleteOptions{}))
-	passUntil(t, s, "the StatefulSet's Pod was replaced and is ready", func() bool {
+	passUntil(t, s, nil, "the StatefulSet's Pod was replaced and is ready", func() bool {
 		pod, err := pods.Get(ctx, "web-0", metav1.GetOptions{})
 		return err == nil && pod.UID != first.UID && ready(pod)
 	})
@@ -109,7 +106,7 @@ func TestATenantsWorkloadsRunOnANode(t *testing.T) {
 	require.NoError(t, tenant.AppsV1().StatefulSets("default").Delete(ctx, "web", metav1.DeleteOptions{PropagationPolicy: &foreground}))
 	require.NoError(t, tenant.BatchV1().Jobs("default").Delete(ctx, "once", metav1.DeleteOptions{PropagationPolicy: &foreground}))
 	require.NoError(t, pods.Delete(ctx, "bot", metav1.DeleteOptions{}))
-	passUntil(t, s, "the containers have ended with their objects", func() bool {
+	passUntil(t, s, nil, "the containers have ended with their objects", func() bool {
 		left, err := host.CoreV1().Pods("team-dev").List(ctx, metav1.ListOptions{})
 		require.NoError(t, err)
 		return len(left.Items) == 0
@@ -155,30 +152,27 @@ func TestATenantsServiceAnswersOnANode(t *testing.T) {
 	s := nodeSuite(t)
 	layPolicy(t, s, nil)
 	ctx := s.context(t)
-	tenant, err := kubernetes.NewForConfig(s.tenant.Config)
-	require.NoError(t, err)
-	host, err := kubernetes.NewForConfig(s.host.Config)
-	require.NoError(t, err)
+	host, tenant := s.clients(t)
 	require.NoError(t, s.tenant.Apply(ctx, []byte(tenantService)))
 	deployments := tenant.AppsV1().Deployments("default")
-	passUntil(t, s, "both replicas are available", func() bool {
+	passUntil(t, s, nil, "both replicas are available", func() bool {
 		api, err := deployments.Get(ctx, "api", metav1.GetOptions{})
 		require.NoError(t, err)
 		return api.Status.AvailableReplicas == 2
 	})
 
 	require.NoError(t, s.tenant.Apply(ctx, []byte(tenantCaller)))
-	passUntil(t, s, "the caller has ended", func() bool {
+	passUntil(t, s, nil, "the caller has ended", func() bool {
 		caller, err := tenant.CoreV1().Pods("default").Get(ctx, "caller", metav1.GetOptions{})
 		require.NoError(t, err)
 		return caller.Status.Phase == corev1.PodSucceeded || caller.Status.Phase == corev1.PodFailed
 	})
 	assert.Equal(t, "hello from the tenant", strings.TrimSpace(logs(t, host, "caller-x-default-x-dev")))
 
-	_, err = deployments.Patch(ctx, "api", types.StrategicMergePatchType,
+	_, err := deployments.Patch(ctx, "api", types.StrategicMergePatchType,
 		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"docker.io/local/tool:2"}]}}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
-	passUntil(t, s, "the rolling update has finished", func() bool {
+	passUntil(t, s, nil, "the rolling update has finished", func() bool {
 		api, err := deployments.Get(ctx, "api", metav1.GetOptions{})
 		require.NoError(t, err)
 		return api.Status.ObservedGeneration == api.Generation && api.Status.UpdatedReplicas == 2 &&
@@ -187,12 +181,12 @@ func TestATenantsServiceAnswersOnANode(t *testing.T) {
 }
 
 // passUntil makes passes until a condition holds, as a schedule would.
-func passUntil(t *testing.T, s *surroundings, what string, holds func() bool) {
+func passUntil(t *testing.T, s *surroundings, env map[string]string, what string, holds func() bool) {
 	t.Helper()
 	const most = 2 * time.Minute
 	for end := time.Now().Add(most); !holds(); {
 		require.True(t, time.Now().Before(end), "not within %s: %s", most, what)
-		onePass(t, s, nil)
+		onePass(t, s, env)
 	}
 }
 

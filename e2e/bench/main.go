@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/syncpass/syncpass/e2e/cluster"
 )
 
 func main() {
@@ -135,7 +137,7 @@ func measureAll(ctx context.Context, o options, log io.Writer) (_ *results, err 
 	runner := o.runner
 	if runner == "" {
 		fmt.Fprintln(log, "building the runner ...")
-		if runner, err = buildRunner(ctx, dir); err != nil {
+		if runner, err = cluster.BuildRunner(ctx, dir); err != nil {
 			return nil, err
 		}
 	}

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -84,7 +82,7 @@ func startWorld(ctx context.Context, runner string, log io.Writer) (w *world, er
 		return w, err
 	}
 	w.host, w.tenant = &side{name: "host", cluster: host}, &side{name: "tenant", cluster: tenant}
-	if err := applyCRDs(ctx, host); err != nil {
+	if err := host.ApplyCRDs(ctx); err != nil {
 		return w, err
 	}
 	for _, s := range []*side{w.host, w.tenant} {
@@ -137,43 +135,6 @@ func (s *side) connect(ctx context.Context, log *proxy.Log) error {
 	s.direct = (&cluster.Cluster{Name: s.name, Config: withToken}).Kubeconfig()
 	s.client, err = access.NewHost(withToken, access.Options{})
 	return err
-}
-
-// applyCRDs applies manifests/crd and waits until its kinds are served.
-func applyCRDs(ctx context.Context, host *cluster.Cluster) error {
-	root, err := cluster.ModuleDir(ctx)
-	if err != nil {
-		return err
-	}
-	files, err := filepath.Glob(filepath.Join(root, "manifests", "crd", "tenantplane.io_*.yaml"))
-	if err != nil {
-		return err
-	}
-	if len(files) == 0 {
-		return errors.New("there are no CustomResourceDefinitions in manifests/crd: run `make generate`")
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if err := host.Apply(ctx, data); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	client, err := kubernetes.NewForConfig(host.Config)
-	if err != nil {
-		return err
-	}
-	for _, resource := range []string{"syncpolicies", "tenantclusters", "syncdecisions"} {
-		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			return client.RESTClient().Get().AbsPath("/apis/tenantplane.io/v1alpha1", resource).Do(ctx).Error() == nil, nil
-		})
-		if err != nil {
-			return fmt.Errorf("%s are not served: %w", resource, err)
-		}
-	}
-	return nil
 }
 
 // place is a tenant's place on the host.
@@ -246,20 +207,4 @@ func (w *world) close() error {
 		errs = append(errs, s.cluster.Stop())
 	}
 	return errors.Join(append(errs, os.RemoveAll(w.dir))...)
-}
-
-// buildRunner builds cmd/runner as it is released.
-func buildRunner(ctx context.Context, dir string) (string, error) {
-	root, err := cluster.ModuleDir(ctx)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "runner")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/runner")
-	build.Dir = root
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build ./cmd/runner: %w\n%s", err, output)
-	}
-	return path, nil
 }

@@ -72,16 +72,9 @@ func (p *playground) demo(ctx context.Context) (err error) {
 	return d.tour(ctx)
 }
 
-func (d *demo) buildRunner(ctx context.Context, dir string) error {
-	root, err := cluster.ModuleDir(ctx)
-	if err != nil {
+func (d *demo) buildRunner(ctx context.Context, dir string) (err error) {
+	if d.runner, err = cluster.BuildRunner(ctx, dir); err != nil {
 		return err
-	}
-	d.runner = filepath.Join(dir, "runner")
-	build := exec.CommandContext(ctx, "go", "build", "-o", d.runner, "./cmd/runner")
-	build.Dir = root
-	if output, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the runner: %w\n%s", err, output)
 	}
 	kubeconfig := filepath.Join(dir, "host.kubeconfig")
 	d.environment = append(foreignEnvironment(), "KUBECONFIG="+kubeconfig, "SYNCPASS_NAMESPACE="+hostNamespace,

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,12 +135,7 @@ func (p *playground) removeFiles() error {
 // prepareHost applies what a pass needs: CRDs, namespace, policy, TenantCluster,
 // and the Secret through which the tenant is reached.
 func prepareHost(ctx context.Context, host, tenant *cluster.Cluster) error {
-	root, err := cluster.ModuleDir(ctx)
-	if err != nil {
-		return err
-	}
-	crds, err := readCRDs(filepath.Join(root, "manifests", "crd"))
-	if err != nil {
+	if err := host.ApplyCRDs(ctx); err != nil {
 		return err
 	}
 	secret, err := yaml.Marshal(&corev1.Secret{
@@ -152,30 +146,10 @@ func prepareHost(ctx context.Context, host, tenant *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	for _, manifests := range [][]byte{crds, hostObjects, secret} {
+	for _, manifests := range [][]byte{hostObjects, secret} {
 		if err := host.Apply(ctx, manifests); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// readCRDs returns the CustomResourceDefinitions of the folder as one stream.
-func readCRDs(dir string) ([]byte, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "tenantplane.io_*.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("no CustomResourceDefinitions in %s: run `make generate`", dir)
-	}
-	var documents []string
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		documents = append(documents, string(data))
-	}
-	return []byte(strings.Join(documents, "\n---\n")), nil
 }
