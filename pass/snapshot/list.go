@@ -144,10 +144,7 @@ func (c collection) once(ctx context.Context, size int) (_ list, err error) {
 
 // path is the collection's URL path.
 func (c collection) path() string {
-	segments := []string{"apis", c.resource.Group, c.resource.Version}
-	if c.resource.Group == "" {
-		segments = []string{"api", c.resource.Version}
-	}
+	segments := groupVersionPath(c.resource.GroupVersion())
 	if c.namespace != "" {
 		segments = append(segments, "namespaces", c.namespace)
 	}

@@ -67,11 +67,15 @@ func Take(ctx context.Context, r Request) (plan.Snapshot, Resources, error) {
 	var host, tenant served
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		host, err = discover(groupCtx, r.Host.Discovery())
+		if len(r.Retired) > 0 { // whose versions are not known
+			host, err = discoverAll(groupCtx, r.Host.Discovery())
+		} else {
+			host, err = discover(groupCtx, r.Host.Discovery(), r.versions())
+		}
 		return unreachable(record.Host, err)
 	})
 	group.Go(func() (err error) {
-		tenant, err = discover(groupCtx, r.Tenant.Discovery())
+		tenant, err = discover(groupCtx, r.Tenant.Discovery(), r.versions())
 		return unreachable(record.Tenant, err)
 	})
 	group.Go(func() (err error) {
@@ -113,6 +117,18 @@ func Take(ctx context.Context, r Request) (plan.Snapshot, Resources, error) {
 		return plan.Snapshot{}, nil, err
 	}
 	return taken, resources, nil
+}
+
+// versions are the group versions of the policy's kinds.
+func (r Request) versions() []schema.GroupVersion {
+	var versions []schema.GroupVersion
+	for _, resource := range r.Resources {
+		version := schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind).GroupVersion()
+		if !slices.Contains(versions, version) {
+			versions = append(versions, version)
+		}
+	}
+	return versions
 }
 
 // readKinds lists the kinds that both sides serve, some side by side.
