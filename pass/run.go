@@ -144,6 +144,7 @@ func (r *run) pass(ctx context.Context) error {
 	}
 	writer := r.writer(resources)
 	planned := r.plan(ctx, taken, writer)
+	taken.Forget()
 	r.result.PlanID = planned.GuardID
 	r.result.Message = planned.GuardMessage
 	if r.DryRun {
@@ -191,7 +192,16 @@ func (r *run) writer(resources snapshot.Resources) *apply.Writer {
 		Clients:   map[record.Side]dynamic.Interface{record.Host: r.Host.Dynamic(), record.Tenant: r.tenant.Dynamic()},
 		Resources: resources, Concurrency: r.Concurrency, Fence: r.fence,
 		Host: r.Host.Core(), Tenant: r.tenant.Core(), TenantCA: r.tenant.CA(), Leases: r.tenant.Coordination(),
+		Agree: r.agree,
 	}
+}
+
+// agree is what to remember of a write that has landed.
+func (r *run) agree(result *apply.Result) *record.Baseline {
+	if r.recording == nil {
+		return nil
+	}
+	return r.recording.baseline(result)
 }
 
 // loadRecord reads the SyncDecision where the policy keeps one.
