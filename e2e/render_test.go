@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,51 +144,6 @@ func TestAnAPIServerTakesWhatIsRendered(t *testing.T) {
 	}
 }
 
-func TestTheShardedManifestsSayOneNumber(t *testing.T) {
-	objects := renderForm(t, "sharded")
-	spec := find[batchv1.CronJob](t, objects, "CronJob").Spec.JobTemplate.Spec
-	assert.Equal(t, *spec.Completions, *spec.Parallelism)
-	_, env := workloadOf(t, objects)
-	assert.Equal(t, "4", env["SYNCPASS_SHARDS"])
-	assert.EqualValues(t, 4, *spec.Completions)
-	assert.Equal(t, "true", env["SYNCPASS_ALL_NAMESPACES"])
-	active := time.Duration(*spec.ActiveDeadlineSeconds) * time.Second
-	assert.Greater(t, active, passTimeout+time.Minute+time.Duration(*spec.Template.Spec.TerminationGracePeriodSeconds)*time.Second)
-}
-
-// The rights in a tenant's namespace are those of the other forms, but for finding the tenants, and count there alone.
-func TestTheShardedManifestsGiveTheRightsOfTheOthers(t *testing.T) {
-	base := find[rbacv1.Role](t, renderForm(t, "base"), "Role").Rules
-	objects := renderForm(t, "sharded")
-	roles := map[string]rbacv1.ClusterRole{}
-	for _, object := range objects {
-		if object.GetKind() == "ClusterRole" {
-			roles[object.GetName()] = *find[rbacv1.ClusterRole](t, []*unstructured.Unstructured{object}, "ClusterRole")
-		}
-	}
-	require.Len(t, roles, 2)
-	assert.Equal(t, base[1:], roles["syncpass-shards-tenant"].Rules)
-	assert.Equal(t, []rbacv1.PolicyRule{base[0], find[rbacv1.ClusterRole](t, renderForm(t, "base"), "ClusterRole").Rules[0]}, roles["syncpass-shards"].Rules)
-
-	account := find[corev1.ServiceAccount](t, objects, "ServiceAccount")
-	assert.Equal(t, find[corev1.ServiceAccount](t, renderForm(t, "base"), "ServiceAccount").AutomountServiceAccountToken, account.AutomountServiceAccountToken)
-	want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: "syncpass-system"}}
-	everywhere := find[rbacv1.ClusterRoleBinding](t, objects, "ClusterRoleBinding")
-	assert.Equal(t, want, everywhere.Subjects)
-	assert.Equal(t, "syncpass-shards", everywhere.RoleRef.Name)
-
-	for _, namespace := range []string{"team-dev", "team-b"} {
-		tenant := renderForm(t, "sharded/tenant")
-		if namespace != "team-dev" {
-			tenant = overlay(t, "sharded/tenant", namespace)
-		}
-		binding := find[rbacv1.RoleBinding](t, tenant, "RoleBinding")
-		assert.Equal(t, namespace, binding.Namespace)
-		assert.Equal(t, want, binding.Subjects)
-		assert.Equal(t, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "syncpass-shards-tenant"}, binding.RoleRef)
-	}
-}
-
 // renderedScenarios are core scenarios that between them take most rights that are rendered for their policies.
 var renderedScenarios = []string{
 	"01-create-then-quiet", "04-manual-conflict", "05-manual-no-history", "09-from-host", "11-delete-follows-tenant", "14-same-name-two-kinds",
@@ -205,7 +159,8 @@ var renderedInReserve = map[string]string{
 	"update pods/ephemeralcontainers": "kubectl debug in the tenant",
 	"update pods/resize":              "resizing a running Pod in the tenant",
 	"update pods/status":              "the conditions of readiness gates, which the tenant's controllers set",
-	"list example.com/gadgets":        "a kind that the scenario names and no side serves",
+	"get example.com/gadgets":         "a kind that the scenario names and no side serves",
+	"list example.com/gadgets":        "the same",
 	"create example.com/gadgets":      "the same",
 	"update example.com/gadgets":      "the same",
 	"delete example.com/gadgets":      "the same",

@@ -194,7 +194,7 @@ func TestRenderRefusesWhatDoesNotGoTogether(t *testing.T) {
 	}{
 		{"an image by its tag", nil, []string{"--policy", file, "--tenant", "dev", "-n", "a", "--image", "syncpass:v1"}, []string{`image "syncpass:v1" has no digest`, "--allow-tag"}},
 		{"a file without a tenant", nil, []string{"--policy", file}, []string{"set --tenant or SYNCPASS_TENANT", "set --namespace or SYNCPASS_NAMESPACE"}},
-		{"a policy without a name", nil, []string{"--policy", nameless, "--tenant", "dev", "-n", "a"}, []string{"name"}},
+		{"a policy without a name", nil, []string{"--policy", nameless, "--tenant", "dev", "-n", "a"}, []string{"metadata.name is"}},
 		{"two policies of one tenant", nil, []string{"--policy", file, "--policy", file, "--tenant", "dev", "-n", "a"}, []string{"give it once"}},
 		{"a file that is not there", nil, []string{"--policy", "/does/not/exist", "--tenant", "dev", "-n", "a"}, []string{"/does/not/exist"}},
 		{"shards of one tenant", nil, []string{"--form", "sharded", "--tenant", "dev"}, []string{"unset SYNCPASS_TENANT"}},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/syncpass/syncpass/policy"
 )
@@ -96,8 +97,8 @@ func (o Options) check() error {
 		return fmt.Errorf("form %s is for all tenants, split into at least one part", o.Form)
 	}
 	for _, p := range o.Policies {
-		if p.Name == "" {
-			return fmt.Errorf("the SyncPolicy has no name, and the right to read it is for one name: give it metadata.name")
+		if problems := validation.IsDNS1123Subdomain(p.Name); len(problems) > 0 {
+			return fmt.Errorf("the right to read the SyncPolicy is for its name, and metadata.name is %q: %s", p.Name, strings.Join(problems, ", "))
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ func TestNothingIsRenderedOfHalfAnOption(t *testing.T) {
 		"no tenant":          func(o *Options) { o.Tenant = "" },
 		"no policy":          func(o *Options) { o.Policies = nil },
 		"a nameless policy":  func(o *Options) { o.Policies[0].Name = "" },
+		"a policy of lines":  func(o *Options) { o.Policies[0].Name = "a\nb: c" },
 		"too many policies":  func(o *Options) { o.Policies = append(o.Policies, readmePolicy()) },
 		"a tenant of shards": func(o *Options) { o.Form = Sharded },
 	} {
