@@ -20,6 +20,7 @@ func run(passes passFuncs) (exitCode int) {
 	defer signal.Stop(signals)
 	ctx, stop := stopOnSignal(context.Background(), signals, os.Exit)
 	defer stop()
+	plugin, args := calledAs(os.Args[0], os.Args[1:])
 	a := app{
 		stdout:          os.Stdout,
 		stderr:          os.Stderr,
@@ -27,7 +28,8 @@ func run(passes passFuncs) (exitCode int) {
 		env:             os.LookupEnv,
 		environ:         os.Environ(),
 		terminationFile: terminationFile,
+		plugin:          plugin,
 		passFuncs:       passes,
 	}
-	return a.execute(ctx, os.Args[1:])
+	return a.execute(ctx, args)
 }
