@@ -67,8 +67,12 @@ func (r *recording) resume(trail []record.Entry, p *plan.Plan, taken plan.Snapsh
 // ahead is the trail with the writes to come.
 func (r *recording) ahead(p *plan.Plan, retain int) []record.Entry {
 	var entries []record.Entry
+	left := p.Writes()
 	for i := range p.Steps {
-		if p.Steps[i].Writes() {
+		if !p.Steps[i].Writes() {
+			continue
+		}
+		if left--; left < retain { // of more than the trail may have, the newest are kept
 			entries = append(entries, record.Ahead(p.Steps[i].Decision, r.passID, r.now))
 		}
 	}

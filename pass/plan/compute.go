@@ -46,6 +46,8 @@ type computation struct {
 	// kinds are the kinds of the policy that something was found to refer to, nil for those that it does not name.
 	kinds map[schema.GroupKind]*carried
 	nodes nodes
+	// later is the Mapping by which the steps make their objects; nil until one needs it.
+	later *kinds.Mapping
 }
 
 // newComputation is a computation that knows what the policy says about each kind, and what Pods find around them.

@@ -84,8 +84,8 @@ func TestASurveyAsksForWhatMayHaveChanged(t *testing.T) {
 			w.agreed(tenant, host)
 			w.see(tenant, host)
 		}, false},
-		"the tenant's is gone":     {func(w *world, _, host *unstructured.Unstructured) { w.see(nil, host) }, false},
-		"the host's is gone":       {func(w *world, tenant, _ *unstructured.Unstructured) { w.see(tenant, nil) }, false},
+		"the tenant's is gone": {func(w *world, _, host *unstructured.Unstructured) { w.see(nil, host) }, false},
+		"the host's is gone":   {func(w *world, tenant, _ *unstructured.Unstructured) { w.see(tenant, nil) }, false},
 		"a skip stands": {func(w *world, tenant, host *unstructured.Unstructured) {
 			state := w.history.Get(w.key("app"))
 			state.Standing = &record.Standing{Reason: record.Rejected, Since: now, LastTime: now, Count: 1}

@@ -27,16 +27,18 @@ func (c *computation) create(p *pair, step Step) {
 		}
 		step.Awaits = c.awaited[p.key.Namespace]
 	}
-	mapping := c.Mapping
+	if c.later == nil {
+		mapping := c.Mapping
+		c.later = &mapping
+	}
+	mapping, kind, tenant, keep := c.later, p.kind, p.tenant, p.keep // and no more: what a step holds, it holds for long
 	switch {
 	case len(step.Awaits) > 0:
 		step.Complete = func(addresses map[string]string) *unstructured.Unstructured {
-			return c.completed(addresses).Project(p.kind, p.tenant, nil, p.keep)
+			return c.completed(addresses).Project(kind, tenant, nil, keep)
 		}
 	case c.Later:
-		step.Complete = func(map[string]string) *unstructured.Unstructured {
-			return mapping.Project(p.kind, p.tenant, nil, p.keep)
-		}
+		step.Complete = func(map[string]string) *unstructured.Unstructured { return mapping.Project(kind, tenant, nil, keep) }
 	}
 	c.push(p, step, want)
 	if c.Later {
