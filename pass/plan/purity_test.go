@@ -137,7 +137,12 @@ func TestImportsPointOneWay(t *testing.T) {
 		"pass": {
 			"pass/access", "pass/apply", "pass/kinds", "pass/lease", "pass/plan", "pass/snapshot", "policy", "record", "record/store",
 		},
-		"cmd/runner": {"pass", "pass/access", "pass/lease", "policy", "record", "record/store"},
+		"cmd/runner": {
+			"cmd/runner/metrics", "cmd/runner/progress", "cmd/runner/tracing", "pass", "pass/access", "pass/lease", "policy", "record", "record/store",
+		},
+		"cmd/runner/metrics":  {"pass", "pass/access", "record"},
+		"cmd/runner/progress": {"pass"},
+		"cmd/runner/tracing":  {"pass", "pass/access", "record"},
 	}
 	for name, p := range packages(t) {
 		allowed, known := may[name]
@@ -148,6 +153,20 @@ func TestImportsPointOneWay(t *testing.T) {
 		for _, target := range p.Imports {
 			if within, ok := strings.CutPrefix(target, module); ok {
 				require.Contains(t, allowed, within, "%s must not import %s", name, within)
+			}
+		}
+	}
+}
+
+// A pass hands back results; what becomes of them as metrics and traces is the runner's alone.
+func TestOnlyTheRunnerKnowsOfMetricsAndTraces(t *testing.T) {
+	for name, p := range packages(t) {
+		for _, target := range p.Imports {
+			if strings.HasPrefix(target, "github.com/prometheus/") {
+				require.Equal(t, "cmd/runner/metrics", name, "imports %s", target)
+			}
+			if strings.HasPrefix(target, "go.opentelemetry.io/") {
+				require.Equal(t, "cmd/runner/tracing", name, "imports %s", target)
 			}
 		}
 	}
