@@ -188,6 +188,8 @@ func (l *least) change() {
 	case right{"delete", policy.GroupVersion.Group, "syncdecisions"}:
 		l.layStrayPage()
 		require.NoError(l, l.objects(record.Host, store.Resource).Delete(l.Context(), l.name, metav1.DeleteOptions{}))
+	case right{"update", policy.GroupVersion.Group, "syncdecisions/status"}:
+		l.layLongHistory()
 	case right{"create", "coordination.k8s.io", "leases"}:
 		require.NoError(l, l.host.CoordinationV1().Leases(l.name).Delete(l.Context(), "syncpass-"+l.name, metav1.DeleteOptions{}))
 	case right{"patch", "", "events"}:
@@ -215,6 +217,18 @@ func (l *least) layStrayPage() {
 	l.apply(l.T, record.Host, fmt.Sprintf("{apiVersion: %s, kind: SyncDecision, metadata: {name: %s, labels: {tenantplane.io/history-of: %s}}}", policy.GroupVersion, name, l.name))
 }
 
+// layLongHistory has the history remember so many pairs that it takes several pages, all of them of objects that are gone.
+func (l *least) layLongHistory() {
+	l.Helper()
+	records, loaded := l.records()
+	gone := record.Version{UID: "5f1c0a52-0000-4000-8000-000000000001", ResourceVersion: "1"}
+	for i := range 3000 {
+		key := record.Key{Kind: "ConfigMap", Namespace: l.name, Name: fmt.Sprintf("gone-%d", i)}
+		loaded.History.Set(key, record.State{Baseline: &record.Baseline{Tenant: gone, Host: gone}})
+	}
+	l.rewrite(records, loaded)
+}
+
 // letAConflictStand makes a conflict, has a pass find it, and sets the record of it back by more than half an hour.
 func (l *least) letAConflictStand() {
 	l.Helper()
@@ -223,12 +237,7 @@ func (l *least) letAConflictStand() {
 	found, _ := l.place.pass(l.T, 0, nil)
 	require.Equal(l, record.Conflict, decidedIn(l.T, found, "edited").Reason)
 
-	cluster, err := l.objects(record.Host, policy.TenantClusterResource).Get(l.Context(), l.name, metav1.GetOptions{})
-	require.NoError(l, err)
-	records := store.New(l.hostObjects, l.name, l.name, metav1.OwnerReference{UID: cluster.GetUID()})
-	loaded, err := records.Load(l.Context())
-	require.NoError(l, err)
-	require.Empty(l, loaded.Problems)
+	records, loaded := l.records()
 	for key := range loaded.History.All() {
 		if state := loaded.History.Get(key); state.Standing != nil {
 			standing := *state.Standing
@@ -237,7 +246,25 @@ func (l *least) letAConflictStand() {
 			loaded.History.Set(key, state)
 		}
 	}
-	_, err = records.Record(l.Context(), loaded, store.Result{
+	l.rewrite(records, loaded)
+}
+
+// records reads the record of the place, to be rewritten.
+func (l *least) records() (*store.Store, *store.Loaded) {
+	l.Helper()
+	cluster, err := l.objects(record.Host, policy.TenantClusterResource).Get(l.Context(), l.name, metav1.GetOptions{})
+	require.NoError(l, err)
+	records := store.New(l.hostObjects, l.name, l.name, metav1.OwnerReference{UID: cluster.GetUID()})
+	loaded, err := records.Load(l.Context())
+	require.NoError(l, err)
+	require.Empty(l, loaded.Problems)
+	return records, loaded
+}
+
+// rewrite stores a record as it is, but for the history.
+func (l *least) rewrite(records *store.Store, loaded *store.Loaded) {
+	l.Helper()
+	_, err := records.Record(l.Context(), loaded, store.Result{
 		LastPass: *loaded.Status.LastPass, Conflicts: loaded.Status.Conflicts, Entries: loaded.Status.Entries, History: loaded.History,
 	})
 	require.NoError(l, err)

@@ -69,7 +69,7 @@ func (p *duePlace) editStatus(t *testing.T, change func(status object)) {
 
 // storing matches the writes of the SyncDecision's status: the first of a pass reserves, the second records.
 func storing(p *duePlace, r proxy.Request) bool {
-	return r.Method == http.MethodPut && strings.HasSuffix(r.Path, "/syncdecisions/"+p.name+"/status")
+	return r.Method == http.MethodPatch && strings.HasSuffix(r.Path, "/syncdecisions/"+p.name+"/status")
 }
 
 // nothingWritten fails on any write of an object.

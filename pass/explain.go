@@ -69,7 +69,7 @@ func Explain(ctx context.Context, o Options, kind string, object types.Namespace
 // look reads what a pass would. Of its results, the run's tenant is the caller's to close.
 func look(ctx context.Context, o Options) (*run, plan.Snapshot, snapshot.Resources, error) {
 	o.Host = o.Host.ForPass()
-	r := &run{Options: o}
+	r := &run{Options: o, readAll: true}
 	r.DryRun = true
 	if err := r.load(ctx); err != nil {
 		return nil, plan.Snapshot{}, nil, err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,6 +53,8 @@ type request struct {
 	method, resource, name, subresource string
 	body                                unstructured.Unstructured
 	raw                                 []byte
+	// metadata says that of a list, only the metadata is asked for.
+	metadata bool
 }
 
 // changes says whether a request is one of those that a pass is followed by.
@@ -124,7 +127,7 @@ func (l *line) turn() {
 // take takes a request apart:
 // …/{version}[/namespaces/{namespace}]/{resource}[/{name}[/{subresource}]]
 func take(sent *http.Request) (*request, error) {
-	r := &request{method: sent.Method}
+	r := &request{method: sent.Method, metadata: strings.Contains(sent.Header.Get("Accept"), "as=PartialObjectMetadataList")}
 	parts := strings.Split(strings.Trim(sent.URL.Path, "/"), "/")
 	if parts[0] == "apis" {
 		parts = parts[1:]
@@ -142,7 +145,9 @@ func take(sent *http.Request) (*request, error) {
 	}
 	var err error
 	if r.raw, err = io.ReadAll(sent.Body); err == nil && len(r.raw) > 0 {
-		err = json.Unmarshal(r.raw, &r.body.Object)
+		if sent.Header.Get("Content-Type") != string(types.JSONPatchType) {
+			err = json.Unmarshal(r.raw, &r.body.Object)
+		}
 	}
 	return r, err
 }
@@ -210,13 +215,20 @@ func (l *line) answerConfigMap(r *request) (int, []byte) {
 		err = apierrors.NewForbidden(schema.GroupResource{Resource: r.resource}, "", errors.New("no right to list"))
 	case r.method == http.MethodGet && r.name == "":
 		items, version := l.model.List(l.pass, l.side)
-		list := make([]any, len(items))
-		for i := range items {
-			list[i] = items[i].Object
+		list := map[string]any{"kind": "ConfigMapList", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": version}}
+		if r.metadata {
+			list["kind"], list["apiVersion"] = "PartialObjectMetadataList", "meta.k8s.io/v1"
 		}
-		return http.StatusOK, encode(map[string]any{"kind": "ConfigMapList", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": version}, "items": list})
+		contents := make([]any, len(items))
+		for i := range items {
+			if contents[i] = items[i].Object; r.metadata {
+				contents[i] = map[string]any{"metadata": items[i].Object["metadata"]}
+			}
+		}
+		list["items"] = contents
+		return http.StatusOK, encode(list)
 	case r.method == http.MethodGet:
-		if object = l.model.Get(l.side, r.name); object == nil {
+		if object = l.model.Get(l.pass, l.side, r.name); object == nil {
 			err = apierrors.NewNotFound(schema.GroupResource{Resource: r.resource}, r.name)
 		}
 	case r.method == http.MethodPost:
@@ -279,12 +291,31 @@ func (l *line) answerLease(r *request) (int, []byte) {
 	return http.StatusOK, encode(l.lease.Object)
 }
 
+// patch makes of a JSON patch the object that it asks for.
+func (r *request) patch(there *unstructured.Unstructured) error {
+	patch, err := jsonpatch.DecodePatch(r.raw)
+	if err != nil {
+		return err
+	}
+	text, err := patch.Apply(encode(there.Object))
+	if err != nil {
+		return err
+	}
+	r.method = http.MethodPut
+	return json.Unmarshal(text, &r.body.Object)
+}
+
 // answerDecision serves the SyncDecision, which the model keeps, and so loses with all else that it loses.
 func (l *line) answerDecision(r *request) (int, []byte) {
 	if r.method == http.MethodGet && r.name == "" {
 		return http.StatusOK, []byte(`{"kind":"SyncDecisionList","apiVersion":"tenantplane.io/v1alpha1","metadata":{"resourceVersion":"1"},"items":[]}`)
 	}
 	there, _ := l.model.State().(*unstructured.Unstructured)
+	if r.method == http.MethodPatch && there != nil {
+		if err := r.patch(there); err != nil {
+			return refusal(apierrors.NewBadRequest(err.Error()))
+		}
+	}
 	if err := l.written(r, there); err != nil {
 		return refusal(err)
 	}

@@ -21,6 +21,7 @@ const refreshFrom = 64
 type recording struct {
 	history *record.History
 	hasher  record.Hasher
+	mapping kinds.Mapping
 	passID  string
 	now     time.Time
 
@@ -99,7 +100,13 @@ func (r *recording) intend(p *plan.Plan) {
 }
 
 // conclude takes what became of each step.
-func (r *recording) conclude(results []apply.Result) {
+func (r *recording) conclude(p *plan.Plan, results []apply.Result) {
+	if !slices.ContainsFunc(results, func(result apply.Result) bool { return result.Decision.Reason == record.NotAttempted }) {
+		for _, change := range p.Kinds {
+			r.history.Set(change.Key, change.State)
+			r.news = true
+		}
+	}
 	for i := range results {
 		if results[i].Decision.Action == record.Skip {
 			r.stand(&results[i])
@@ -131,10 +138,11 @@ func (r *recording) baseline(result *apply.Result) *record.Baseline {
 		return nil
 	}
 	kind := kinds.For(step.Key.GroupKind())
-	return &record.Baseline{
-		Tenant: plan.Version(r.hasher, kind, record.Tenant, tenant),
-		Host:   plan.Version(r.hasher, kind, record.Host, host),
+	agreed := plan.Agreement(r.hasher, kind, tenant, host)
+	if !plan.Settled(r.mapping, kind, tenant, host) {
+		agreed.Host.ResourceVersion = ""
 	}
+	return agreed
 }
 
 // stand keeps a skip: as news, or as the one entry that it has. What was not attempted is no skip of the pair's own, and

@@ -48,7 +48,7 @@ func TestASkipThatStandsIsOneEntryHoweverManyPassesSeeIt(t *testing.T) {
 		{record.StandingRefresh + time.Minute, 0, 1, true},
 	} {
 		r := newRecording(history, start.Add(want.after))
-		r.conclude([]apply.Result{skip(record.Conflict, record.State{Baseline: known, Standing: history.Get(pairKey).Standing})})
+		r.conclude(&plan.Plan{}, []apply.Result{skip(record.Conflict, record.State{Baseline: known, Standing: history.Get(pairKey).Standing})})
 		var told []record.Entry
 		entries, told = r.entries(entries, 10)
 		require.Len(t, r.added, want.added, "pass %d", pass)
@@ -69,7 +69,7 @@ func TestAnotherWithheldPlanIsOtherNews(t *testing.T) {
 	}{{"a", 1}, {"a", 0}, {"b", 1}} {
 		r := newRecording(history, time.Unix(0, 0))
 		r.guardID = want.id
-		r.conclude([]apply.Result{skip(record.GuardMaxDeletes, record.State{Standing: history.Get(pairKey).Standing})})
+		r.conclude(&plan.Plan{}, []apply.Result{skip(record.GuardMaxDeletes, record.State{Standing: history.Get(pairKey).Standing})})
 		require.Len(t, r.added, want.added, "plan %s", want.id)
 	}
 }
@@ -80,7 +80,7 @@ func TestADoubtedTenantLeavesTheHistoryOfTheRecordedOneAlone(t *testing.T) {
 		history.Set(pairKey, record.State{Baseline: known, Intent: pending})
 		r := newRecording(history, time.Unix(0, 0))
 		r.otherTenant = true
-		r.conclude([]apply.Result{skip(reason, record.State{})})
+		r.conclude(&plan.Plan{}, []apply.Result{skip(reason, record.State{})})
 		require.Equal(t, known, history.Get(pairKey).Baseline)
 		require.Equal(t, pending, history.Get(pairKey).Intent, "held for %s", reason)
 	}
@@ -102,7 +102,7 @@ func TestAWriteWithoutAnAnswerKeepsItsIntent(t *testing.T) {
 		result := skip(record.Rejected, record.State{Baseline: known})
 		result.Step.Intent, result.Unknown = pending, unknown
 		r := newRecording(history, time.Unix(0, 0))
-		r.conclude([]apply.Result{result})
+		r.conclude(&plan.Plan{}, []apply.Result{result})
 		require.Equal(t, unknown, history.Get(pairKey).Intent != nil)
 		require.Equal(t, known, history.Get(pairKey).Baseline)
 	}
@@ -111,7 +111,7 @@ func TestAWriteWithoutAnAnswerKeepsItsIntent(t *testing.T) {
 func TestWhatWasNotAttemptedIsNoNews(t *testing.T) {
 	history := record.NewHistory("k")
 	r := newRecording(history, time.Unix(0, 0))
-	r.conclude([]apply.Result{skip(record.NotAttempted, record.State{Baseline: known})})
+	r.conclude(&plan.Plan{}, []apply.Result{skip(record.NotAttempted, record.State{Baseline: known})})
 	require.Empty(t, r.added)
 	require.False(t, r.news)
 	require.Equal(t, known, history.Get(pairKey).Baseline)
@@ -167,7 +167,7 @@ func TestWhatADeadPassWasAboutToWriteIsTakenOver(t *testing.T) {
 			kind.Unavailable = test.unavailable
 			r := newRecording(record.NewHistory("k"), time.Unix(60, 0))
 			r.resume(trail, &plan.Plan{Steps: []plan.Step{step("due")}}, plan.Snapshot{Kinds: []plan.KindSnapshot{kind}})
-			r.conclude([]apply.Result{{Step: &plan.Step{Decision: step("due").Decision, Key: step("due").Key}, Decision: step("due").Decision}})
+			r.conclude(&plan.Plan{}, []apply.Result{{Step: &plan.Step{Decision: step("due").Decision, Key: step("due").Key}, Decision: step("due").Decision}})
 			entries, told := r.entries(r.trail, 10)
 			require.ElementsMatch(t, entries, told, "all three are news")
 			require.Len(t, entries, 3)

@@ -35,6 +35,7 @@ type run struct {
 	lease     *lease.Lease  // nil in a dry run
 	epoch     atomic.Pointer[store.Epoch]
 	recording *recording // nil where nothing is recorded
+	readAll   bool       // read also what is certainly unchanged
 	// explain says why the pass ended early: a request that fails because the pass was stopped or its time was over is no
 	// failure of its own.
 	explain func(error) error
@@ -182,9 +183,14 @@ func (r *run) pass(ctx context.Context) error {
 
 // take reads both sides.
 func (r *run) take(ctx context.Context) (plan.Snapshot, snapshot.Resources, error) {
+	var known *plan.Input
+	if !r.readAll {
+		input := r.input(plan.Snapshot{})
+		known = &input
+	}
 	return snapshot.Take(ctx, snapshot.Request{
 		Host: r.Host, Tenant: r.tenant, Namespace: r.Namespace,
-		Mapping: r.target.mapping, Resources: r.target.policy.Spec.Resources, Retired: r.retired(),
+		Mapping: r.target.mapping, Resources: r.target.policy.Spec.Resources, Retired: r.retired(), Known: known,
 	})
 }
 
@@ -215,7 +221,7 @@ func (r *run) loadRecord(ctx context.Context) (err error) {
 	}
 	r.loaded.History.Rekey(r.hasher.KeyID())
 	r.recording = &recording{
-		history: r.loaded.History, hasher: r.hasher, passID: r.result.ID, now: r.result.StartTime.Time,
+		history: r.loaded.History, hasher: r.hasher, mapping: r.target.mapping, passID: r.result.ID, now: r.result.StartTime.Time,
 		refreshed: map[record.Key]record.Standing{},
 	}
 	return nil
@@ -326,7 +332,7 @@ func (r *run) record(recording, telling context.Context, planned *plan.Plan, res
 		return nil
 	}
 	r.recording.guardID, r.recording.otherTenant = planned.GuardID, planned.OtherTenant
-	r.recording.conclude(results)
+	r.recording.conclude(planned, results)
 	r.recording.refresh(planned)
 	entries, told := r.recording.entries(r.recording.trail, r.retain())
 	r.epoch.Store(nil)

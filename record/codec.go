@@ -69,7 +69,7 @@ func pack(states map[Key]State) ([]byte, error) {
 	p := packedPage{Baselines: section[[]byte]{}, Intents: section[packedIntent]{}, Standings: section[packedStanding]{}}
 	for k, s := range states {
 		if b := s.Baseline; b != nil {
-			p.Baselines.put(k, appendVersion(appendVersion(nil, b.Tenant), b.Host))
+			p.Baselines.put(k, appendBaseline(*b))
 		}
 		if i := s.Intent; i != nil {
 			p.Intents.put(k, packedIntent{
@@ -100,8 +100,8 @@ func unpack(body []byte) (map[Key]State, error) {
 	states := map[Key]State{}
 	err := errors.Join(
 		p.Baselines.each(states, func(s *State, packed []byte) error {
-			tenant, host, err := twoVersions(packed)
-			s.Baseline = &Baseline{Tenant: tenant, Host: host}
+			baseline, err := readBaseline(packed)
+			s.Baseline = &baseline
 			return err
 		}),
 		p.Intents.each(states, func(s *State, packed packedIntent) error {
@@ -168,6 +168,27 @@ func (s section[T]) each(states map[Key]State, add func(*State, T) error) error 
 	return nil
 }
 
+// appendBaseline writes both sides, the tenant's first, and behind them the fingerprint where there is one.
+func appendBaseline(b Baseline) []byte {
+	packed := appendVersion(appendVersion(nil, b.Tenant), b.Host)
+	if b.Writes != (Fingerprint{}) {
+		packed = append(packed, b.Writes[:]...)
+	}
+	return packed
+}
+
+func readBaseline(packed []byte) (b Baseline, err error) {
+	var rest []byte
+	if b.Tenant, b.Host, rest, err = readVersions(packed); err != nil || len(rest) == 0 {
+		return b, err
+	}
+	if len(rest) != len(b.Writes) {
+		return b, errVersion
+	}
+	b.Writes = Fingerprint(rest)
+	return b, nil
+}
+
 // appendVersion writes one side. Nearly every one is
 //
 //	uvarint resourceVersion+1 ‖ 16 bytes UID ‖ 16 bytes hash
@@ -198,14 +219,18 @@ var errVersion = errors.New("the sides are malformed")
 
 // twoVersions reads what two appendVersions wrote, and nothing after it.
 func twoVersions(b []byte) (first, second Version, err error) {
-	first, b, err = readVersion(b)
-	if err == nil {
-		second, b, err = readVersion(b)
-	}
-	if err == nil && len(b) > 0 {
+	first, second, rest, err := readVersions(b)
+	if err == nil && len(rest) > 0 {
 		err = errVersion
 	}
 	return first, second, err
+}
+
+func readVersions(b []byte) (first, second Version, rest []byte, err error) {
+	if first, rest, err = readVersion(b); err == nil {
+		second, rest, err = readVersion(rest)
+	}
+	return first, second, rest, err
 }
 
 func readVersion(b []byte) (v Version, rest []byte, err error) {

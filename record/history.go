@@ -41,7 +41,24 @@ type Version struct {
 // +kubebuilder:object:generate=false
 type Baseline struct {
 	Tenant, Host Version
+	// Writes tells by whom and when the tenant object had been written until then, as its managedFields have it; zero where
+	// they say nothing. A tenant that is restored from a backup goes through the same resourceVersions once more, but not
+	// at the same times.
+	Writes Fingerprint
 }
+
+// Of is the baseline of one side.
+func (b *Baseline) Of(side Side) Version {
+	if side == Tenant {
+		return b.Tenant
+	}
+	return b.Host
+}
+
+// Fingerprint is a short hash of what is no secret.
+//
+// +kubebuilder:object:generate=false
+type Fingerprint [8]byte
 
 // Intent is a two-way write that a pass was about to make, stored before it is sent, so that the next pass can tell
 // "my write landed" from "someone else's" after a crash or a lost answer.

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/bits"
 	"slices"
@@ -229,11 +228,11 @@ func validCount(of int32) bool { return of >= 1 && of <= MaxPages && of&(of-1) =
 // pageOf is the page of a key among so many (a power of two): the top bits of the key's hash, so that doubling the
 // number splits each page in two.
 func pageOf(k Key, of int) int {
-	d := sha256.New()
-	for _, s := range []string{k.Group, k.Kind, k.Namespace, k.Name} {
-		_, _ = io.WriteString(d, s) // a hash never fails
-		_, _ = d.Write([]byte{0})
+	text := make([]byte, 0, 256) // does not leave the stack
+	for _, s := range [...]string{k.Group, k.Kind, k.Namespace, k.Name} {
+		text = append(append(text, s...), 0)
 	}
-	top := binary.BigEndian.Uint32(d.Sum(nil))
+	sum := sha256.Sum256(text)
+	top := binary.BigEndian.Uint32(sum[:])
 	return int(uint64(top) >> (32 - bits.TrailingZeros(uint(of))))
 }

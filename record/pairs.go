@@ -122,19 +122,33 @@ func (h *History) Pairs() int {
 	return n
 }
 
-// Keys are the keys of one kind, sorted by namespace and name.
-func (h *History) Keys(group, kind string) []Key {
-	if h == nil {
-		return nil
-	}
-	var keys []Key
-	for k := range h.states {
-		if k.Group == group && k.Kind == kind {
-			keys = append(keys, k)
+// Has says whether any pair of a kind is remembered.
+func (h *History) Has(group, kind string) bool {
+	for k := range h.Of(group, kind) {
+		if k.Name != "" {
+			return true
 		}
 	}
-	slices.SortFunc(keys, Key.Compare)
-	return keys
+	return false
+}
+
+// Of are the keys of one kind, in no order.
+func (h *History) Of(group, kind string) iter.Seq[Key] {
+	return func(yield func(Key) bool) {
+		if h == nil {
+			return
+		}
+		for k := range h.states {
+			if k.Group == group && k.Kind == kind && !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// Keys are the keys of one kind, sorted by namespace and name.
+func (h *History) Keys(group, kind string) []Key {
+	return slices.SortedFunc(h.Of(group, kind), Key.Compare)
 }
 
 // All are the keys and states, sorted by key. Set and Delete are allowed meanwhile; keys that were not there at the

@@ -81,6 +81,8 @@ func newCluster(config *rest.Config, o Options) (*Cluster, error) {
 		config.UserAgent = o.UserAgent
 	}
 	config.RateLimiter, config.QPS = nil, -1
+	// API servers are near, and compressing a list costs both ends more than sending it.
+	config.DisableCompression = true
 	config.Wrap(newBounded)
 	transport, err := rest.TransportFor(config)
 	if err != nil {

@@ -27,7 +27,7 @@ func (p pod) Project(m Mapping, tenant, host, mirror *unstructured.Unstructured)
 		return
 	}
 	mirror.Object["spec"] = p.update(tenant, host)
-	annotate(mirror, tenant)
+	m.annotate(mirror, tenant)
 }
 
 // containerLists are the lists of containers in a Pod's spec.
@@ -56,7 +56,7 @@ func (p pod) create(m Mapping, tenant, mirror *unstructured.Unstructured) {
 	m.markAffinity(spec, namespace)
 	m.pointDNS(spec, namespace)
 	delete(mirror.Object, "status")
-	annotate(mirror, tenant)
+	m.annotate(mirror, tenant)
 }
 
 // confine takes from the spec of a Pod, or of a template of Pods, what is the host's to say, and has it run as the one

@@ -17,8 +17,11 @@ const (
 )
 
 // annotate keeps on the mirror what the downward API and later passes need of the tenant's Pod.
-func annotate(mirror, tenant *unstructured.Unstructured) {
+func (m Mapping) annotate(mirror, tenant *unstructured.Unstructured) {
 	annotations := nonNil(mirror.GetAnnotations())
+	if tokens, mounts := m.TokensOf(tenant); mounts {
+		annotations[AnnotationTokens] = tokens.SecretName
+	}
 	annotations[AnnotationImages] = formatImages(child(tenant.Object, "spec"))
 	spec := child(mirror.Object, "spec")
 	if readsAll(spec, annotationVirtualLabels) {

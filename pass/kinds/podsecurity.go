@@ -47,6 +47,9 @@ func NewPodSecurity(level string) (PodSecurity, error) {
 	return PodSecurity{level: api.LevelVersion{Level: parsed, Version: api.LatestVersion()}, evaluator: evaluator}, nil
 }
 
+// Level is the level's name, empty where none is set.
+func (s PodSecurity) Level() string { return string(s.level.Level) }
+
 // Forbidden holds the mirror, not the tenant's object, to the level: that is what the host would run.
 func (p pod) Forbidden(m Mapping, mirror *unstructured.Unstructured) *Refusal {
 	return refusePod(m, mirror.GetAnnotations(), child(mirror.Object, "spec"))

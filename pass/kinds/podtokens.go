@@ -14,6 +14,9 @@ const KindTokens = "pod-tokens"
 // AnnotationRenewAfter is when the tokens in such a Secret have less than half of their time left, in RFC 3339.
 const AnnotationRenewAfter = domain + "/renew-after"
 
+// AnnotationTokens on a Pod's mirror is the name of that Secret.
+const AnnotationTokens = domain + "/tokens"
+
 // TokenKeyCA is the key of the tenant's CA in such a Secret.
 const TokenKeyCA = "ca.crt"
 

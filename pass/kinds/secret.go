@@ -1,5 +1,13 @@
 package kinds
 
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
 // secret: stored as written (a server folds stringData into data before anyone can read it); its type never changes.
 type secret struct{ Generic }
 
@@ -9,6 +17,19 @@ var controlPlaneSecrets = map[string]bool{
 	"kubernetes.io/service-account-token": true,
 	"bootstrap.kubernetes.io/token":       true,
 	"helm.sh/release.v1":                  true,
+}
+
+// CrossingFields selects, as far as fields can, the tenant objects of a kind that may cross; empty for all of them. It
+// leaves out nothing that Crosses lets cross.
+func CrossingFields(kind schema.GroupKind) string {
+	if kind != (schema.GroupKind{Kind: "Secret"}) {
+		return ""
+	}
+	var left []fields.Selector
+	for _, typeOf := range slices.Sorted(maps.Keys(controlPlaneSecrets)) {
+		left = append(left, fields.OneTermNotEqualSelector("type", typeOf))
+	}
+	return fields.AndSelectors(left...).String()
 }
 
 func (s secret) Crosses(o Object) bool { return !controlPlaneSecrets[o.Type] && s.Generic.Crosses(o) }

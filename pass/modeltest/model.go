@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -172,6 +173,8 @@ const (
 
 // New is a world without objects.
 func New(engine Engine) *Model {
+	clock := &time.Time{}
+	*clock = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	m := &Model{
 		Mapping: kinds.Mapping{Tenant: "dev", HostNamespace: hostNamespace, Owner: metav1.OwnerReference{
 			APIVersion: "tenantplane.io/v1alpha1", Kind: "TenantCluster", Name: "dev", UID: "owner", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(false),
@@ -179,7 +182,7 @@ func New(engine Engine) *Model {
 		Hasher:  record.NewHasher([]byte("credential of the tenant")),
 		Policy:  Policy{Direction: policy.Bidirectional, Conflict: policy.Manual},
 		engine:  engine,
-		servers: map[record.Side]*server{record.Tenant: newServer(), record.Host: newServer()},
+		servers: map[record.Side]*server{record.Tenant: newServer(clock), record.Host: newServer(clock)},
 		mirrors: map[string]string{}, pairs: map[string]string{}, backups: map[record.Side]*backup{}, made: map[types.UID]bool{},
 		ghosts: map[string]*ghost{}, equal: map[equality]bool{},
 		hashes: map[record.Side]map[string]record.Hash{record.Tenant: {}, record.Host: {}},
@@ -190,7 +193,7 @@ func New(engine Engine) *Model {
 		m.ghosts[name] = &ghost{}
 	}
 	m.order = slices.Sorted(maps.Keys(m.ghosts))
-	m.other = newServer()
+	m.other = newServer(clock)
 	m.other.put(m.newObject(pairNames[0], "3"), people)
 	return m
 }

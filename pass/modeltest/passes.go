@@ -152,25 +152,38 @@ func (p *Pass) between(commands []Command) {
 
 // saw notes what a pass reads.
 func (p *Pass) saw(side record.Side, list []*unstructured.Unstructured) {
-	seen := map[string]sight{}
+	p.seen[side] = map[string]sight{}
 	for _, object := range list {
-		pair := object.GetName()
-		if side == record.Host {
-			if !p.m.ours(object) {
-				continue
-			}
-			pair = p.m.pairs[object.GetName()]
-		} else if !p.Policy.carries(object) {
-			continue
-		}
-		seen[pair] = sight{Content(object), object.GetUID()}
-		p.m.learnHash(object)
+		p.note(side, object)
 	}
-	p.seen[side] = seen
 	if side == record.Host {
-		p.mirrors = len(seen)
+		p.mirrors = len(p.seen[side])
 	}
 	p.m.lookForEquality(p)
+}
+
+// sawAgain notes what a pass reads of one object after the list. What it reads once it has begun to write is not what its
+// plan is made of.
+func (p *Pass) sawAgain(side record.Side, object *unstructured.Unstructured) {
+	if p.seen[side] == nil || p.records > 0 {
+		return
+	}
+	p.note(side, object)
+	p.m.lookForEquality(p)
+}
+
+func (p *Pass) note(side record.Side, object *unstructured.Unstructured) {
+	pair := object.GetName()
+	if side == record.Host {
+		if !p.m.ours(object) {
+			return
+		}
+		pair = p.m.pairs[object.GetName()]
+	} else if !p.Policy.carries(object) {
+		return
+	}
+	p.seen[side][pair] = sight{Content(object), object.GetUID()}
+	p.m.learnHash(object)
 }
 
 // Recorded stores the SyncDecision as a pass swaps it: its history, its epoch, the tenant that it belongs to, and

@@ -5,12 +5,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/syncpass/syncpass/pass/kinds"
 	"github.com/syncpass/syncpass/record"
@@ -34,24 +36,33 @@ type server struct {
 	objects map[string]*unstructured.Unstructured
 	version int
 	owners  map[types.UID]owners
+	// clock goes on where a backup is restored, as time does.
+	clock *time.Time
 }
 
 // owners are who set the text of an object last, and its label.
-type owners struct{ text, label string }
+type owners struct{ text, label owner }
 
-func newServer() *server {
-	return &server{objects: map[string]*unstructured.Unstructured{}, owners: map[types.UID]owners{}}
+type owner struct {
+	name string
+	at   time.Time
+}
+
+func newServer(clock *time.Time) *server {
+	return &server{objects: map[string]*unstructured.Unstructured{}, owners: map[types.UID]owners{}, clock: clock}
 }
 
 func (s *server) clone() *server {
-	return &server{objects: maps.Clone(s.objects), version: s.version, owners: maps.Clone(s.owners)}
+	return &server{objects: maps.Clone(s.objects), version: s.version, owners: maps.Clone(s.owners), clock: s.clock}
 }
 
 func (s *server) names() []string { return slices.Sorted(maps.Keys(s.objects)) }
 
 // put stores an object under its next resourceVersion, and each field with whoever changed it last.
 func (s *server) put(object *unstructured.Unstructured, manager string) {
-	before, own := s.objects[object.GetName()], owners{manager, manager}
+	*s.clock = s.clock.Add(time.Second)
+	writer := owner{manager, *s.clock}
+	before, own := s.objects[object.GetName()], owners{writer, writer}
 	if before != nil && before.GetUID() == object.GetUID() {
 		if known := s.owners[object.GetUID()]; text(before) == text(object) {
 			own.text = known.text
@@ -69,9 +80,13 @@ func (s *server) put(object *unstructured.Unstructured, manager string) {
 
 // managedFields is the API server's account of who set which field. The marks are left out: they are told by their keys.
 func managedFields(own owners, labelled bool) []metav1.ManagedFieldsEntry {
-	of := map[string][]string{own.text: {`"f:data":{"f:a":{}}`}}
+	of := map[string][]string{own.text.name: {`"f:data":{"f:a":{}}`}}
+	at := map[string]time.Time{own.text.name: own.text.at}
 	if labelled {
-		of[own.label] = append(of[own.label], `"f:metadata":{"f:labels":{"f:sync":{}}}`)
+		of[own.label.name] = append(of[own.label.name], `"f:metadata":{"f:labels":{"f:sync":{}}}`)
+		if own.label.at.After(at[own.label.name]) {
+			at[own.label.name] = own.label.at
+		}
 	}
 	var list []metav1.ManagedFieldsEntry
 	for _, manager := range slices.Sorted(maps.Keys(of)) {
@@ -80,7 +95,8 @@ func managedFields(own owners, labelled bool) []metav1.ManagedFieldsEntry {
 			panic(err) // it is made of constants
 		}
 		list = append(list, metav1.ManagedFieldsEntry{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: fields,
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: ptr.To(metav1.NewTime(at[manager])),
+			FieldsType: "FieldsV1", FieldsV1: fields,
 		})
 	}
 	return list
@@ -170,12 +186,22 @@ func (m *Model) newUID() types.UID {
 	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", m.uids))
 }
 
-// Get reads one object; nil where there is none.
-func (m *Model) Get(side record.Side, name string) *unstructured.Unstructured {
-	if there := m.servers[side].objects[name]; there != nil {
-		return there.DeepCopy()
+// Get reads one object as the pass sees it; nil where there is none.
+func (m *Model) Get(p *Pass, side record.Side, name string) *unstructured.Unstructured {
+	from := m.servers[side]
+	if side == record.Tenant && p.OtherTenant() {
+		from = m.other
 	}
-	return nil
+	there := from.objects[name]
+	if there == nil {
+		return nil
+	}
+	object := there.DeepCopy()
+	if side == record.Host && m.Without.OwnerCheck {
+		m.forge(object)
+	}
+	p.sawAgain(side, object)
+	return object
 }
 
 // List reads the objects of a side and the resourceVersion that the list is at, as the pass sees them.

@@ -78,15 +78,16 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 		c.skip(whole, record.Host, record.KindUnavailable, refuses.Refused(), nil)
 		return
 	}
-	if whole.state != (record.State{}) {
-		c.plan.History = append(c.plan.History, Change{Key: whole.key})
+	if terms := c.terms(snapshot.kind, snapshot.Resource); whole.state.Standing != nil || !sameTerms(whole.state, terms) {
+		c.plan.Kinds = append(c.plan.Kinds, Change{Key: whole.key, State: kindState(terms)})
 	}
 
 	if kinds.IsNode(group) {
 		c.decideNodes(snapshot)
 		return
 	}
-	tenants, mirrors := 0, 0
+	c.plan.Unchanged += len(snapshot.Quiet)
+	tenants, mirrors := len(snapshot.Quiet), len(snapshot.Quiet)
 	for _, p := range c.pairs(snapshot) {
 		if p.tenant != nil || p.malformed != "" {
 			tenants++
@@ -104,6 +105,14 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 		}
 		c.emptied[group] = true
 	}
+}
+
+// kindState is what history keeps of a kind itself when it can be read.
+func kindState(terms record.Hash) record.State {
+	if terms.IsZero() {
+		return record.State{}
+	}
+	return record.State{Baseline: &record.Baseline{Tenant: record.Version{Hash: terms}}}
 }
 
 // decideSafely decides about one pair, and holds it where its content breaks a rule's assumptions: one malformed object

@@ -37,7 +37,7 @@ func TestAKindThatCanBeReadAgainLosesItsStandingSkip(t *testing.T) {
 	key := record.Key{Kind: "ConfigMap"}
 	w.history.Set(key, record.State{Standing: &record.Standing{Reason: record.KindUnavailable, Since: now, LastTime: now, Count: 1}})
 	result := w.compute()
-	require.Equal(t, []plan.Change{{Key: key}}, result.History)
+	require.Equal(t, []plan.Change{{Key: key}}, result.Kinds)
 	require.Empty(t, result.Steps)
 }
 

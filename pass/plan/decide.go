@@ -97,8 +97,10 @@ func (c *computation) settle(p *pair) {
 	}
 }
 
-// agreed is the baseline of a write that landed.
+// agreed is the baseline of a write that landed. Nobody knows what else of that pass was carried out, so the pair is looked
+// at whatever its resourceVersions say.
 func agreed(intent *record.Intent, written record.Version) *record.Baseline {
+	written.ResourceVersion = ""
 	if intent.Side == record.Tenant {
 		return &record.Baseline{Tenant: written, Host: intent.Source}
 	}
@@ -122,7 +124,7 @@ func (c *computation) retire(p *pair) {
 // tenantGone lets the mirror follow a tenant object that is gone, or that the policy does not carry any more: what it
 // leaves out it knows nothing of, and a mirror that nobody keeps up would be a lie.
 func (c *computation) tenantGone(p *pair) {
-	hostMoved := p.state.Baseline != nil && c.moved(p, record.Host, p.host, p.state.Baseline.Host)
+	hostMoved := p.state.Baseline != nil && c.moved(p, record.Host, p.host, p.state.Baseline)
 	gone, again := "deleted in the tenant", "make the tenant object again"
 	if p.narrowed {
 		gone, again = "no longer matches the policy's selector and namespaces; it stays in the tenant", "let the tenant object match again"
@@ -209,8 +211,8 @@ func (c *computation) bothThere(p *pair) {
 		return
 	}
 	known := p.state.Baseline
-	tenantMoved := known == nil || c.moved(p, record.Tenant, p.tenant, known.Tenant)
-	hostMoved := known == nil || c.moved(p, record.Host, p.host, known.Host)
+	tenantMoved := known == nil || c.moved(p, record.Tenant, p.tenant, known)
+	hostMoved := known == nil || c.moved(p, record.Host, p.host, known)
 	p.unrenamed = !tenantMoved && !hostMoved && c.unrenamed(p)
 	if !tenantMoved && !hostMoved && !p.unrenamed {
 		if !c.stamped(p) {
@@ -333,7 +335,8 @@ func (c *computation) update(p *pair, reason record.Reason, message string, want
 // restamp puts a mirror's marks right and leaves its content alone.
 func (c *computation) restamp(p *pair) {
 	if agreed := c.agreement(p); agreed != nil {
-		p.state.Baseline = agreed // whatever becomes of the marks
+		agreed.Host.ResourceVersion = "" // a pair without its marks is looked at again
+		p.state.Baseline = agreed        // whatever becomes of the marks
 	}
 	step := c.step(p, record.Update, record.Host, record.TenantChanged, "the tenant object was deleted and made again; the mirror's marks follow")
 	if p.host.GetAnnotations()[kinds.AnnotationVirtualUID] == string(p.tenant.GetUID()) {

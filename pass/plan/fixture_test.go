@@ -88,10 +88,18 @@ func (w *world) mirror(tenant *unstructured.Unstructured, edits ...edit) *unstru
 	return apply(mirror, edits)
 }
 
-// version gives an object a resourceVersion that no other has.
+// version gives an object a resourceVersion that no other has, and its writes another time.
 func (w *world) version(object *unstructured.Unstructured) {
 	w.versions++
 	object.SetResourceVersion(fmt.Sprint(1000 + w.versions))
+	entries := object.GetManagedFields()
+	if len(entries) == 0 {
+		entries = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate}}
+	}
+	for i := range entries {
+		entries[i].Time = &metav1.Time{Time: now.Add(time.Duration(w.versions) * time.Second)}
+	}
+	object.SetManagedFields(entries)
 }
 
 func (w *world) edited(object *unstructured.Unstructured, edits ...edit) *unstructured.Unstructured {
@@ -107,10 +115,7 @@ func (w *world) agreed(tenant, host *unstructured.Unstructured) {
 }
 
 func (w *world) baseline(tenant, host *unstructured.Unstructured) *record.Baseline {
-	return &record.Baseline{
-		Tenant: plan.Version(hasher, w.kind(), record.Tenant, tenant),
-		Host:   plan.Version(hasher, w.kind(), record.Host, host),
-	}
+	return plan.Agreement(hasher, w.kind(), tenant, host)
 }
 
 func (w *world) see(tenant, host *unstructured.Unstructured) {

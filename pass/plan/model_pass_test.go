@@ -248,13 +248,11 @@ func (r *modelPass) carryOut(i int) record.State {
 		tenant, host = written, step.Source
 	}
 	kind := kinds.For(modeltest.ConfigMaps.GroupKind())
-	return record.State{Baseline: &record.Baseline{
-		Tenant: plan.Version(r.m.Hasher, kind, record.Tenant, tenant), Host: plan.Version(r.m.Hasher, kind, record.Host, host),
-	}}
+	return record.State{Baseline: plan.Agreement(r.m.Hasher, kind, tenant, host)}
 }
 
 // crosses asks the tenant once more for the object whose mirror is to go.
 func (r *modelPass) crosses(step *plan.Step) bool {
-	object := r.m.Get(record.Tenant, step.TenantName)
+	object := r.m.Get(r.p, record.Tenant, step.TenantName)
 	return object != nil && kinds.Crosses(kinds.With(modeltest.ConfigMaps.GroupKind(), step.Rules), object)
 }

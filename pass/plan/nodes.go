@@ -158,7 +158,7 @@ func (c *computation) showNode(p *pair) {
 	step.Fields = texts(append(slices.Clone(object), status...))
 	if len(object) > 0 {
 		step.Reason, step.Message, step.Subresource = record.HostWins, "the sides differ, and the host is the authority", ""
-		if known := p.state.Baseline; known != nil && c.moved(p, record.Host, p.host, known.Host) {
+		if known := p.state.Baseline; known != nil && c.moved(p, record.Host, p.host, known) {
 			step.Reason, step.Message = record.HostChanged, "changed on the host"
 		}
 		if len(status) > 0 {

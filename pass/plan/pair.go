@@ -59,6 +59,11 @@ func (in *Input) pairs(snapshot KindSnapshot) []*pair {
 			narrowed[name] = true
 		}
 	}
+	for _, object := range snapshot.Apart {
+		if !kind.Rules().Carry(object) {
+			narrowed[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = true
+		}
+	}
 	for name, cause := range snapshot.Malformed {
 		// Its labels may be what is malformed, so no selector leaves it out.
 		if kind.Rules().CarryFrom(name.Namespace) && kind.Crosses(kinds.Object{Namespace: name.Namespace, Name: name.Name}) {
@@ -73,9 +78,13 @@ func (in *Input) pairs(snapshot KindSnapshot) []*pair {
 			others[object.GetName()] = object
 		}
 	}
-	for _, key := range in.History.Keys(group.Group, group.Kind) {
-		if key.Name != "" {
-			at(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+	for _, object := range snapshot.Others {
+		others[object.GetName()] = object
+	}
+	for key := range in.History.Of(group.Group, group.Kind) {
+		name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
+		if _, quiet := snapshot.Quiet[name]; !quiet && key.Name != "" {
+			at(name)
 		}
 	}
 

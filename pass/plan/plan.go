@@ -36,8 +36,14 @@ type KindSnapshot struct {
 	// Tokens are, for Pods, the Secrets with tokens that earlier passes provided.
 	Tokens []TokenSecret
 	// Tenant are the tenant's objects of the kind in all namespaces, Host all objects of the kind in the host
-	// namespace, ours or not; of Node, Host are the nodes that mirrors are on.
+	// namespace, ours or not, but for Quiet, Apart and Others; of Node, Host are the nodes that mirrors are on.
 	Tenant, Host []*unstructured.Unstructured
+	// Quiet, where it is not nil, are the pairs that are certainly as they were when they last agreed: see Survey. Their
+	// objects are not among Tenant and Host, and nothing is decided about them.
+	Quiet map[types.NamespacedName]struct{}
+	// Apart are tenant objects that are known not to cross, Others host objects that are known to be no mirrors of this
+	// tenant, where only that was read of them: metadata alone.
+	Apart, Others []*unstructured.Unstructured
 	// kind is the kind under the policy's rules, known while a plan is computed.
 	kind kinds.Kind
 }
@@ -87,6 +93,9 @@ type Plan struct {
 	Unchanged int
 	// History are the states of pairs that moved without a write: agreements found, intents settled.
 	History []Change
+	// Kinds are what history is to know of the kinds themselves once all of the plan was attempted: what the policy said
+	// when their mirrors were last looked at.
+	Kinds []Change
 	// Refreshed are states of pairs whose resourceVersions moved while their content did not. They are worth keeping,
 	// but no reason to write.
 	Refreshed []Change

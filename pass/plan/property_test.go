@@ -33,13 +33,13 @@ func drawWorld(t *rapid.T) (*world, plan.Input) {
 	for i := range rapid.IntRange(0, 25).Draw(t, "objects") {
 		name := fmt.Sprintf("app-%02d", i)
 		side := func(of string) []edit {
+			touched := func(o *unstructured.Unstructured) { w.version(o) }
 			return map[string][]edit{
-				"same": nil, "touched": {func(o *unstructured.Unstructured) { w.version(o) }},
-				"two": {func(o *unstructured.Unstructured) { w.version(o) }, a2}, "three": {func(o *unstructured.Unstructured) { w.version(o) }, a3},
-				"terminating": {terminating}, "again": {func(o *unstructured.Unstructured) { w.version(o) }, uid("again-" + name)},
-				"selected": {label("sync", "yes")}, "left out": {func(o *unstructured.Unstructured) { w.version(o) }, label("sync", "no")},
-				"foreign": {func(o *unstructured.Unstructured) { o.SetLabels(nil) }}, "copied": {label(kinds.LabelKind, "other")},
-			}[rapid.SampledFrom([]string{"same", "touched", "two", "three", "terminating", "again", "selected", "left out", "foreign", "copied"}).Draw(t, of)]
+				"same": nil, "touched": {touched}, "two": {touched, a2}, "three": {touched, a3},
+				"terminating": {touched, terminating}, "again": {touched, uid("again-" + name)},
+				"selected": {touched, label("sync", "yes")}, "left out": {touched, label("sync", "no")},
+				"foreign": {touched, func(o *unstructured.Unstructured) { o.SetLabels(nil) }}, "copied": {touched, label(kinds.LabelKind, "other")},
+			}[rapid.SampledFrom([]string{"same", "same", "same", "same", "same", "touched", "two", "three", "terminating", "again", "selected", "left out", "foreign", "copied"}).Draw(t, of)]
 		}
 		tenant := w.object(name)
 		host := w.mirror(tenant)
@@ -47,14 +47,14 @@ func drawWorld(t *rapid.T) (*world, plan.Input) {
 		if rapid.Bool().Draw(t, "baseline") {
 			state.Baseline = w.baseline(tenant, host)
 		}
-		if rapid.Bool().Draw(t, "intent") {
+		if rapid.IntRange(0, 2).Draw(t, "intent") == 0 {
 			state.Intent = &record.Intent{
 				Side:   rapid.SampledFrom([]record.Side{record.Host, record.Tenant}).Draw(t, "side"),
 				Source: w.baseline(tenant, host).Tenant, Want: w.baseline(tenant, host).Host.Hash,
 				Path: rapid.SampledFrom([]string{"", "data\na", "data\nb"}).Draw(t, "path"),
 			}
 		}
-		if rapid.Bool().Draw(t, "standing") {
+		if rapid.IntRange(0, 2).Draw(t, "standing") == 0 {
 			state.Standing = &record.Standing{Reason: record.Conflict, Since: now, LastTime: now, Count: 1}
 		}
 		w.history.Set(w.key(name), state)
@@ -63,10 +63,10 @@ func drawWorld(t *rapid.T) (*world, plan.Input) {
 		case 1:
 			malformed[types.NamespacedName{Namespace: "default", Name: name}] = "it has no uid"
 		default:
-			w.see(w.edited(tenant, side("tenant is")...), nil)
+			w.see(apply(tenant.DeepCopy(), side("tenant is")), nil)
 		}
 		if rapid.IntRange(0, 3).Draw(t, "host") > 0 {
-			w.see(nil, w.edited(host, side("host is")...))
+			w.see(nil, apply(host.DeepCopy(), side("host is")))
 		}
 		if rapid.Bool().Draw(t, "probed") {
 			w.probes[w.key(name)] = rapid.SampledFrom([]*unstructured.Unstructured{nil, host}).Draw(t, "probe")

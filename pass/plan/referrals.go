@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,6 +69,9 @@ func (c *computation) missing(referral kinds.Referral, namespace string) string 
 		return notCarried
 	}
 	name := types.NamespacedName{Namespace: namespace, Name: referral.Name}
+	if _, quiet := kind.snapshot.Quiet[name]; quiet {
+		return ""
+	}
 	_, malformed := kind.snapshot.Malformed[name]
 	object := kind.tenant[name]
 	switch {
@@ -92,7 +96,7 @@ func (c *computation) carried(kind schema.GroupKind) *carried {
 	for _, snapshot := range c.Snapshot.Kinds {
 		if snapshot.GroupKind() == kind && !snapshot.Retired {
 			found = &carried{snapshot: snapshot, tenant: make(map[types.NamespacedName]*unstructured.Unstructured, len(snapshot.Tenant))}
-			for _, object := range snapshot.Tenant {
+			for _, object := range slices.Concat(snapshot.Apart, snapshot.Tenant) {
 				found.tenant[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = object
 			}
 		}

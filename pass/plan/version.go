@@ -1,8 +1,12 @@
 package plan
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/syncpass/syncpass/pass/kinds"
@@ -13,21 +17,61 @@ import (
 // pathSeparator joins a path's keys in an intent; no API key holds a line break.
 const pathSeparator = "\n"
 
-// moved says whether one side changed since the last agreement: another object under the name, or other content. On the
-// host, where a restored backup takes the history back as well, an equal resourceVersion of the same object is certainly
-// unchanged. A tenant that was restored goes through the same resourceVersions once more, so there it says nothing; a
-// different one never does.
-func (c *computation) moved(p *pair, side record.Side, object *unstructured.Unstructured, known record.Version) bool {
-	same := object.GetResourceVersion() == known.ResourceVersion
+// untouched says by metadata alone whether one side is certainly the object of the last agreement, as it was. On the host,
+// where a restored backup takes the history back as well, an equal resourceVersion says so. A tenant that was restored goes
+// through the same resourceVersions once more; there the times of the object's writes have to be the same, too.
+func untouched(side record.Side, object metav1.Object, known *record.Baseline) bool {
+	version := known.Of(side)
+	return object.GetUID() == version.UID && object.GetResourceVersion() == version.ResourceVersion &&
+		(side == record.Host || known.Writes != record.Fingerprint{} && writes(object) == known.Writes)
+}
+
+// moved says whether one side changed since the last agreement: another object under the name, or other content.
+func (c *computation) moved(p *pair, side record.Side, object *unstructured.Unstructured, known *record.Baseline) bool {
+	version := known.Of(side)
 	switch {
-	case object.GetUID() != known.UID:
+	case object.GetUID() != version.UID:
 		return true
-	case known.Hash.IsZero(): // made with a key that is no more; then resourceVersions alone tell
-		return !same
-	case same && side == record.Host:
+	case version.Hash.IsZero(): // made with a key that is no more; then resourceVersions alone tell
+		return object.GetResourceVersion() != version.ResourceVersion
+	case untouched(side, object, known):
 		return false
 	}
-	return c.hash(p, side, object) != known.Hash
+	return c.hash(p, side, object) != version.Hash
+}
+
+// writes are who wrote an object, and when: zero where managedFields do not say. The API server renews the time of an
+// entry with every change of what the entry is about
+// (https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.37/#managedfieldsentry-v1-meta).
+func writes(object metav1.Object) record.Fingerprint {
+	digest := sha256.New()
+	timed := false
+	note := func(manager, operation, subresource, at string) {
+		timed = timed || at != ""
+		fmt.Fprintf(digest, "%q %q %q %q\n", manager, operation, subresource, at)
+	}
+	if whole, ok := object.(*unstructured.Unstructured); ok {
+		// GetManagedFields would convert the sets of fields, too, which are most of an object's metadata.
+		entries, _, _ := unstructured.NestedFieldNoCopy(whole.Object, "metadata", "managedFields")
+		list, _ := entries.([]any)
+		for _, entry := range list {
+			fields, _ := entry.(map[string]any)
+			text := func(name string) string { value, _ := fields[name].(string); return value }
+			note(text("manager"), text("operation"), text("subresource"), text("time"))
+		}
+	} else {
+		for _, entry := range object.GetManagedFields() {
+			at := ""
+			if entry.Time != nil {
+				at = entry.Time.UTC().Format(time.RFC3339)
+			}
+			note(entry.Manager, string(entry.Operation), entry.Subresource, at)
+		}
+	}
+	if !timed {
+		return record.Fingerprint{}
+	}
+	return record.Fingerprint(digest.Sum(nil)[:len(record.Fingerprint{})])
 }
 
 func (c *computation) hash(p *pair, side record.Side, object *unstructured.Unstructured) record.Hash {
@@ -47,12 +91,21 @@ func Version(hasher record.Hasher, kind kinds.Kind, side record.Side, object *un
 	}
 }
 
-// agreement is the baseline of a pair whose sides agree now.
+// Agreement is the baseline of two sides that agree now.
+func Agreement(hasher record.Hasher, kind kinds.Kind, tenant, host *unstructured.Unstructured) *record.Baseline {
+	return &record.Baseline{
+		Tenant: Version(hasher, kind, record.Tenant, tenant),
+		Host:   Version(hasher, kind, record.Host, host),
+		Writes: writes(tenant),
+	}
+}
+
+// agreement is the baseline of a pair whose sides agree now; nil where nothing is recorded.
 func (c *computation) agreement(p *pair) *record.Baseline {
 	if !c.Recording {
 		return nil
 	}
-	return &record.Baseline{Tenant: c.version(p, record.Tenant, p.tenant), Host: c.version(p, record.Host, p.host)}
+	return Agreement(c.Hasher, p.kind, p.tenant, p.host)
 }
 
 // refreshed is the baseline of an unchanged pair with its present resourceVersions.
@@ -63,6 +116,7 @@ func (c *computation) refreshed(p *pair) *record.Baseline {
 	}
 	known.Tenant.ResourceVersion = p.tenant.GetResourceVersion()
 	known.Host.ResourceVersion = p.host.GetResourceVersion()
+	known.Writes = writes(p.tenant)
 	return &known
 }
 

@@ -16,6 +16,8 @@ const (
 	maxTenantBytes = 512 << 20
 	// objectBytes is what an object costs beyond its JSON.
 	objectBytes = 1 << 10
+	// seenBytes is what an object costs of which the metadata was seen and nothing kept but its name.
+	seenBytes = 256
 	// maxPageItems bounds one answer: some servers know no pages and send all at once, but an item of one byte takes 24.
 	maxPageItems = 100_000
 )

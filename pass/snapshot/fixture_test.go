@@ -30,8 +30,10 @@ type api struct {
 	side   string
 	server *httptest.Server
 	lists  map[string]handler // by path
-	others map[string]handler // discovery and the kube-system namespace, by path
-	log    *log
+	// metadata are the lists of metadata alone, by path, of a server that gives such; objects are single ones.
+	metadata, objects map[string]handler
+	others            map[string]handler // discovery and the kube-system namespace, by path
+	log               *log
 }
 
 // log are the requests to both sides in the order of their arrival.
@@ -74,7 +76,7 @@ func newAPI(t *testing.T, side string, l *log) *api {
 		version := metav1.GroupVersionForDiscovery{GroupVersion: name + "/v1", Version: "v1"}
 		return metav1.APIGroup{Name: name, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}
 	}
-	a := &api{side: side, lists: map[string]handler{}, log: l, others: map[string]handler{
+	a := &api{side: side, lists: map[string]handler{}, metadata: map[string]handler{}, objects: map[string]handler{}, log: l, others: map[string]handler{
 		"/api":  always(marshal(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}})),
 		"/apis": always(marshal(metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{group("example.com"), group("broken.example.com")}})),
 		"/api/v1": always(resources("v1",
@@ -95,6 +97,10 @@ func newAPI(t *testing.T, side string, l *log) *api {
 
 func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	line := fmt.Sprintf("%s %s %s", a.side, r.Method, r.URL.Path)
+	partial, found := a.metadata[r.URL.Path]
+	if found = found && strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList"); found {
+		line = fmt.Sprintf("%s metadata %s", a.side, r.URL.Path)
+	}
 	if token := r.URL.Query().Get("continue"); token != "" {
 		line += " continue=" + token
 	}
@@ -102,7 +108,13 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		a.log.add("a write: " + line)
 	}
-	answer, found := a.others[r.URL.Path]
+	answer := partial
+	if !found {
+		answer, found = a.others[r.URL.Path]
+	}
+	if !found {
+		answer, found = a.objects[r.URL.Path]
+	}
 	if !found {
 		if r.URL.Query().Has("resourceVersion") || r.URL.Query().Has("resourceVersionMatch") {
 			a.log.add("a cached read: " + line)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // FuzzPage: whatever a server answers, it is a list or none; and of a list each object is known by a name of its own, in
@@ -20,9 +19,9 @@ func FuzzPage(f *testing.F) {
 			require.ErrorIs(t, err, errNotAList)
 			return
 		}
-		found, seen := list{malformed: map[types.NamespacedName]string{}}, map[types.NamespacedName]bool{}
+		found, asked := newList(), collection{resource: corev1.SchemeGroupVersion.WithResource("configmaps"), kind: kind.Kind, namespace: "team-dev"}
 		for _, raw := range *page.Items {
-			if err := found.add(raw, kind, "team-dev", seen); err != nil {
+			if err := found.add(raw, asked); err != nil {
 				require.ErrorIs(t, err, errNotAList)
 				return
 			}

@@ -36,20 +36,52 @@ type list struct {
 	malformed map[types.NamespacedName]string
 	// version is the resourceVersion of the whole list.
 	version string
+	seen    map[types.NamespacedName]bool
+}
+
+func newList() *list {
+	return &list{malformed: map[types.NamespacedName]string{}, seen: map[types.NamespacedName]bool{}}
+}
+
+// collection is what there is of one kind on one side, in one namespace or (namespace empty) in all.
+type collection struct {
+	client    rest.Interface
+	resource  schema.GroupVersionResource
+	kind      string
+	namespace string
+	// only are the objects that are wanted, the others being read and dropped; nil for all.
+	only map[types.NamespacedName]bool
+	// left is what may still be read of the side.
+	left *budget
+}
+
+func (c collection) groupVersionKind() schema.GroupVersionKind {
+	return c.resource.GroupVersion().WithKind(c.kind)
+}
+
+// spend takes an object off the budget.
+func (c collection) spend(bytes int) error {
+	if !c.left.take(int64(bytes) + objectBytes) {
+		return c.tooMuch()
+	}
+	return nil
+}
+
+func (c collection) tooMuch() error {
+	return fmt.Errorf("%w: %d MiB of the policy's kinds; narrow the policy by selector or namespaces, or bound the tenant by quota", errTooMuch, maxTenantBytes>>20)
 }
 
 // errNotAList marks an answer that is no list of the kind that was asked for.
 var errNotAList = errors.New("the answer is no complete list of the kind")
 
-// listAll lists a kind at the most recent version, page by page, in one namespace or (namespace empty) in all. A list
-// whose snapshot expires between two pages (410) is begun anew: the token that comes with a 410 would continue with the
+// all lists the collection at the most recent version, page by page. A list whose snapshot expires between two pages (410) is begun anew: the token that comes with a 410 would continue with the
 // tail of a newer state (https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses). So is one of
 // objects so large that a page of them is more than one answer may hold, with smaller pages. What is read is taken from
-// left.
-func listAll(ctx context.Context, client rest.Interface, resource schema.GroupVersionResource, kind, namespace string, left *budget) (list, error) {
+// the budget.
+func (c collection) all(ctx context.Context) (list, error) {
 	size := pageSize
 	for restart := 0; ; restart++ {
-		found, err := listOnce(ctx, client, resource, kind, namespace, size, left)
+		found, err := c.once(ctx, size)
 		switch {
 		case restart == maxRestarts:
 			return found, err
@@ -62,18 +94,17 @@ func listAll(ctx context.Context, client rest.Interface, resource schema.GroupVe
 	}
 }
 
-func listOnce(ctx context.Context, client rest.Interface, resource schema.GroupVersionResource, kind, namespace string, size int, left *budget) (_ list, err error) {
+func (c collection) once(ctx context.Context, size int) (_ list, err error) {
 	spent := int64(0)
 	defer func() {
 		if err != nil {
-			left.take(-spent) // nothing of it is kept
+			c.left.take(-spent) // nothing of it is kept
 		}
 	}()
-	found := list{malformed: map[types.NamespacedName]string{}}
-	seen := map[types.NamespacedName]bool{}
+	found := newList()
 	token := ""
 	for range maxPages {
-		answer := client.Get().AbsPath(path(resource, namespace)).
+		answer := c.client.Get().AbsPath(c.path()).
 			SetHeader("Accept", "application/json").
 			Param("limit", strconv.Itoa(size)).Param("continue", token).
 			Do(ctx)
@@ -84,7 +115,7 @@ func listOnce(ctx context.Context, client rest.Interface, resource schema.GroupV
 		if err != nil {
 			return list{}, err
 		}
-		page, err := decodePage(body, resource.GroupVersion().WithKind(kind))
+		page, err := decodePage(body, c.groupVersionKind())
 		if err != nil {
 			return list{}, err
 		}
@@ -92,17 +123,16 @@ func listOnce(ctx context.Context, client rest.Interface, resource schema.GroupV
 			found.version = page.Metadata.ResourceVersion
 		}
 		for _, raw := range *page.Items {
-			cost := int64(len(raw)) + objectBytes
-			spent += cost
-			if !left.take(cost) {
-				return list{}, fmt.Errorf("%w: %d MiB of the policy's kinds; narrow the policy by selector or namespaces, or bound the tenant by quota", errTooMuch, maxTenantBytes>>20)
+			spent += int64(len(raw)) + objectBytes
+			if err := c.spend(len(raw)); err != nil {
+				return list{}, err
 			}
-			if err := found.add(raw, resource.GroupVersion().WithKind(kind), namespace, seen); err != nil {
+			if err := found.add(raw, c); err != nil {
 				return list{}, err
 			}
 		}
 		if page.Metadata.Continue == "" {
-			return found, nil
+			return *found, nil
 		}
 		if page.Metadata.Continue == token {
 			return list{}, fmt.Errorf("%w: it continues with the same page for ever", errNotAList)
@@ -112,16 +142,13 @@ func listOnce(ctx context.Context, client rest.Interface, resource schema.GroupV
 	return list{}, fmt.Errorf("%w: it goes on after %d pages of %d objects", errNotAList, maxPages, size)
 }
 
-// path is a collection's URL path.
-func path(resource schema.GroupVersionResource, namespace string) string {
-	segments := []string{"apis", resource.Group, resource.Version}
-	if resource.Group == "" {
-		segments = []string{"api", resource.Version}
+// path is the collection's URL path.
+func (c collection) path() string {
+	segments := groupVersionPath(c.resource.GroupVersion())
+	if c.namespace != "" {
+		segments = append(segments, "namespaces", c.namespace)
 	}
-	if namespace != "" {
-		segments = append(segments, "namespaces", namespace)
-	}
-	return "/" + strings.Join(append(segments, resource.Resource), "/")
+	return "/" + strings.Join(append(segments, c.resource.Resource), "/")
 }
 
 type page struct {
@@ -156,30 +183,42 @@ func decodePage(body []byte, kind schema.GroupVersionKind) (page, error) {
 
 // add takes one item into the list. An item that does not even say what it is spoils the list; one whose metadata is
 // otherwise malformed is kept by name.
-func (l *list) add(raw json.RawMessage, kind schema.GroupVersionKind, namespace string, seen map[types.NamespacedName]bool) error {
+func (l *list) add(raw json.RawMessage, c collection) error {
 	content := map[string]any{}
 	if err := utiljson.Unmarshal(raw, &content); err != nil {
 		return fmt.Errorf("%w: an item cannot be read: %w", errNotAList, err)
 	}
 	object := &unstructured.Unstructured{Object: content}
 	name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-	switch {
-	case name.Name == "" || len(rest.IsValidPathSegmentName(name.Name)) > 0 || strings.ContainsFunc(name.Name, unnameable):
-		return fmt.Errorf("%w: an item is named %q", errNotAList, clip(name.Name))
-	case kind == nodeKind && name.Namespace != "", kind != nodeKind && len(utilvalidation.IsDNS1123Label(name.Namespace)) > 0:
-		return fmt.Errorf("%w: item %q is in namespace %q", errNotAList, clip(name.Name), clip(name.Namespace))
-	case namespace != "" && name.Namespace != namespace:
-		return fmt.Errorf("%w: item %q is in namespace %q, asked was for %q", errNotAList, clip(name.Name), clip(name.Namespace), namespace)
-	case seen[name]:
-		return fmt.Errorf("%w: item %q is there twice", errNotAList, clip(name.String()))
+	if err := c.misplaced(name, l.seen[name]); err != nil {
+		return err
 	}
-	seen[name] = true
-	if cause := malformed(object, kind); cause != "" {
+	l.seen[name] = true
+	if c.only != nil && !c.only[name] {
+		return nil
+	}
+	if cause := malformed(object, c.groupVersionKind()); cause != "" {
 		l.malformed[name] = cause
 		return nil
 	}
-	object.SetGroupVersionKind(kind)
+	object.SetGroupVersionKind(c.groupVersionKind())
 	l.objects = append(l.objects, object)
+	return nil
+}
+
+// misplaced says what is wrong with an item's name or place, which spoils the list.
+func (c collection) misplaced(name types.NamespacedName, twice bool) error {
+	isNode := c.groupVersionKind() == nodeKind
+	switch {
+	case name.Name == "" || len(rest.IsValidPathSegmentName(name.Name)) > 0 || strings.ContainsFunc(name.Name, unnameable):
+		return fmt.Errorf("%w: an item is named %q", errNotAList, clip(name.Name))
+	case isNode && name.Namespace != "", !isNode && len(utilvalidation.IsDNS1123Label(name.Namespace)) > 0:
+		return fmt.Errorf("%w: item %q is in namespace %q", errNotAList, clip(name.Name), clip(name.Namespace))
+	case c.namespace != "" && name.Namespace != c.namespace:
+		return fmt.Errorf("%w: item %q is in namespace %q, asked was for %q", errNotAList, clip(name.Name), clip(name.Namespace), c.namespace)
+	case twice:
+		return fmt.Errorf("%w: item %q is there twice", errNotAList, clip(name.String()))
+	}
 	return nil
 }
 

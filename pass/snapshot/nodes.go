@@ -33,7 +33,9 @@ func readNodes(ctx context.Context, r Request, all []plan.KindSnapshot, resource
 		return nil
 	}
 	k := &all[at]
-	found, err := listAll(ctx, r.Tenant.Discovery().RESTClient(), resources[record.Tenant][nodeKind], nodeKind.Kind, "", r.left)
+	found, err := collection{
+		client: r.Tenant.Discovery().RESTClient(), resource: resources[record.Tenant][nodeKind], kind: nodeKind.Kind, left: r.left,
+	}.all(ctx)
 	if err != nil {
 		return failed(k, record.Tenant, err)
 	}

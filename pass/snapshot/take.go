@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +32,9 @@ type Request struct {
 	// Resources are the policy's kinds, Retired those that left it and whose mirrors are to go.
 	Resources []policy.Resource
 	Retired   []schema.GroupKind
+	// Known is what the plan will be computed from, but for the snapshot. With it, only the content of pairs that may have
+	// changed is read; nil reads everything.
+	Known *plan.Input
 
 	left *budget // of the tenant
 }
@@ -64,11 +67,15 @@ func Take(ctx context.Context, r Request) (plan.Snapshot, Resources, error) {
 	var host, tenant served
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		host, err = discover(groupCtx, r.Host.Discovery())
+		if len(r.Retired) > 0 { // whose versions are not known
+			host, err = discoverAll(groupCtx, r.Host.Discovery())
+		} else {
+			host, err = discover(groupCtx, r.Host.Discovery(), r.versions())
+		}
 		return unreachable(record.Host, err)
 	})
 	group.Go(func() (err error) {
-		tenant, err = discover(groupCtx, r.Tenant.Discovery())
+		tenant, err = discover(groupCtx, r.Tenant.Discovery(), r.versions())
 		return unreachable(record.Tenant, err)
 	})
 	group.Go(func() (err error) {
@@ -103,16 +110,36 @@ func Take(ctx context.Context, r Request) (plan.Snapshot, Resources, error) {
 	if err := readKinds(ctx, r, taken.Kinds, resources); err != nil {
 		return plan.Snapshot{}, nil, err
 	}
+	if err := readDisturbed(ctx, r, taken, resources); err != nil {
+		return plan.Snapshot{}, nil, err
+	}
 	if err := readNodes(ctx, r, taken.Kinds, resources); err != nil {
 		return plan.Snapshot{}, nil, err
 	}
 	return taken, resources, nil
 }
 
+// versions are the group versions of the policy's kinds.
+func (r Request) versions() []schema.GroupVersion {
+	var versions []schema.GroupVersion
+	for _, resource := range r.Resources {
+		version := schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind).GroupVersion()
+		if !slices.Contains(versions, version) {
+			versions = append(versions, version)
+		}
+	}
+	return versions
+}
+
 // readKinds lists the kinds that both sides serve, some side by side.
 func readKinds(ctx context.Context, r Request, all []plan.KindSnapshot, resources Resources) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(kindsAtOnce)
+	if r.Known != nil {
+		known := *r.Known
+		known.Snapshot.Kinds = slices.Clone(all) // as they are before anything is read: what is asked of them is what the policy says
+		r.Known = &known
+	}
 	for i := range all {
 		if all[i].Unavailable == "" && !isNode(&all[i]) {
 			group.Go(func() error { return readKind(groupCtx, r, &all[i], resources) })
@@ -121,11 +148,29 @@ func readKinds(ctx context.Context, r Request, all []plan.KindSnapshot, resource
 	return group.Wait()
 }
 
-// readKind lists one kind, the host first: a mirror that was listed before its source can only look orphaned if the
-// source is really gone.
+// readKind reads of one kind what may have changed, or everything where that cannot be told.
 func readKind(ctx context.Context, r Request, k *plan.KindSnapshot, resources Resources) error {
-	kind := schema.FromAPIVersionAndKind(k.Resource.APIVersion, k.Resource.Kind)
-	mirrors, err := listAll(ctx, r.Host.Discovery().RESTClient(), resources[record.Host][kind], kind.Kind, r.Namespace, nil)
+	if k.Resource.APIVersion == "v1" && k.Resource.Kind == "Pod" && !k.Retired {
+		var err error
+		if k.Tokens, err = readTokens(ctx, r); err != nil {
+			return failed(k, record.Host, err)
+		}
+	}
+	if r.Known != nil {
+		if survey := plan.NewSurvey(*r.Known, *k); survey != nil {
+			if err := readChanged(ctx, r, k, survey, resources); !errors.Is(err, errNoMetadata) {
+				return err
+			}
+		}
+	}
+	return readWhole(ctx, r, k, resources)
+}
+
+// readWhole lists one kind, the host first: a mirror that was listed before its source can only look orphaned if the
+// source is really gone.
+func readWhole(ctx context.Context, r Request, k *plan.KindSnapshot, resources Resources) error {
+	host, tenant := collections(r, k, resources)
+	mirrors, err := host.all(ctx)
 	if err != nil {
 		return failed(k, record.Host, err)
 	}
@@ -136,12 +181,7 @@ func readKind(ctx context.Context, r Request, k *plan.KindSnapshot, resources Re
 	if k.Retired {
 		return nil
 	}
-	if kind == corev1.SchemeGroupVersion.WithKind("Pod") {
-		if k.Tokens, err = readTokens(ctx, r); err != nil {
-			return failed(k, record.Host, err)
-		}
-	}
-	objects, err := listAll(ctx, r.Tenant.Discovery().RESTClient(), resources[record.Tenant][kind], kind.Kind, "", r.left)
+	objects, err := tenant.all(ctx)
 	if err != nil {
 		return failed(k, record.Tenant, err)
 	}
@@ -176,7 +216,7 @@ func failed(k *plan.KindSnapshot, side record.Side, err error) error {
 	if !answered || apierrors.IsUnauthorized(err) {
 		return &UnreachableError{Side: side, Err: err}
 	}
-	k.Host, k.Tenant = nil, nil
+	k.Host, k.Tenant, k.Quiet, k.Apart, k.Others = nil, nil, nil, nil, nil
 	k.Unavailable = fmt.Sprintf("listing it on the %s failed", side)
 	k.Error = record.Plain(err.Error(), record.MaxCause)
 	return nil

@@ -216,13 +216,18 @@ func TestKindsThatCannotCrossAreUnavailable(t *testing.T) {
 }
 
 func TestAKindThatOneSideDoesNotServe(t *testing.T) {
-	for _, side := range []string{"host", "tenant"} {
+	for _, side := range []string{"host", "tenant", "host, asked for all", "tenant, asked for all"} {
 		s := newSides(t)
+		side, all := strings.CutSuffix(side, ", asked for all")
 		without := s.tenant
 		if side == "host" {
 			without = s.host
 		}
+		if all {
+			s.request.Resources = append(s.request.Resources, policy.Resource{APIVersion: "broken.example.com/v1", Kind: "Thing"})
+		}
 		without.others["/apis"] = always(`{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+		without.others["/apis/example.com/v1"] = refuses(http.StatusNotFound, metav1.StatusReasonNotFound)
 		taken := s.take(t)
 		require.Contains(t, taken.Kinds[1].Unavailable, "the "+side+" does not serve example.com/v1")
 		require.Empty(t, taken.Kinds[0].Unavailable)
@@ -241,6 +246,26 @@ func TestPartialDiscoverySpoilsOneGroup(t *testing.T) {
 	require.Empty(t, taken.Kinds[1].Unavailable)
 }
 
+// So does one that is asked by itself.
+func TestABrokenAPISpoilsItsOwnKinds(t *testing.T) {
+	for name, answer := range map[string]handler{
+		"it is down":               refuses(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable),
+		"it answers with nonsense": always("<html>"),
+		"it answers for another":   always(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"example.com/v1","resources":[]}`),
+		"it answers with a Status": always(`{"kind":"Status","apiVersion":"v1","status":"Success"}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSides(t)
+			s.request.Resources = []policy.Resource{s.request.Resources[0], {APIVersion: "broken.example.com/v1", Kind: "Thing", Direction: policy.ToHost}}
+			s.tenant.others["/apis/broken.example.com/v1"] = answer
+			taken := s.take(t)
+			require.Contains(t, taken.Kinds[1].Unavailable, "the tenant could not tell what broken.example.com/v1 serves")
+			require.Empty(t, taken.Kinds[0].Unavailable)
+			require.Empty(t, s.log.of("GET /apis "), "no more is asked than the policy's kinds take")
+		})
+	}
+}
+
 func TestASideThatCannotBeReadAtAllIsUnreachable(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -256,6 +281,13 @@ func TestASideThatCannotBeReadAtAllIsUnreachable(t *testing.T) {
 			s.host.lists[hostConfigMaps] = refuses(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
 		}, record.Host},
 		{"a tenant that refuses discovery", func(s *sides) {
+			s.tenant.others["/api/v1"] = refuses(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+		}, record.Tenant},
+		{"a tenant that forbids discovery", func(s *sides) {
+			s.tenant.others["/api/v1"] = refuses(http.StatusForbidden, metav1.StatusReasonForbidden)
+		}, record.Tenant},
+		{"a tenant that refuses discovery of all", func(s *sides) {
+			s.request.Resources = append(s.request.Resources, policy.Resource{APIVersion: "broken.example.com/v1", Kind: "Thing"})
 			s.tenant.others["/api"] = refuses(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
 			s.tenant.others["/apis"] = refuses(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
 		}, record.Tenant},

@@ -36,7 +36,7 @@ func TestOnlyChangedPagesAreWritten(t *testing.T) {
 	written, err := s.Record(t.Context(), l, result("p2", l, h))
 	require.NoError(t, err)
 	require.True(t, written)
-	require.Equal(t, []string{"PUT dev/status", "PUT " + name + "/status", "PUT dev/status"}, srv.calls(true),
+	require.Equal(t, []string{"PATCH dev/status", "PUT " + name + "/status", "PATCH dev/status"}, srv.calls(true),
 		"the epoch is raised before a page is touched, and the head refers to the page after it is written")
 }
 

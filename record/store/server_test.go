@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -215,8 +216,21 @@ func (s *server) handle(verb, resource, name, sub string, r *http.Request, body 
 			return status(409, "Conflict", "the object has been modified", name)
 		}
 		o.Object["status"] = in.Object["status"]
-	case http.MethodPatch: // a merge patch of top-level fields, as Events get
-		var in map[string]any
+	case http.MethodPatch:
+		if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
+			next, err := patched(have, body)
+			switch {
+			case err != nil || sub != "status":
+				return status(422, "Invalid", fmt.Sprint("the patch cannot be applied: ", err), name)
+			case next.GetUID() != o.GetUID() || next.GetResourceVersion() != o.GetResourceVersion():
+				return status(409, "Conflict", "the object has been modified", name)
+			}
+			if o.Object["status"] = next.Object["status"]; s.maxBytes > 0 && size(o.Object) > s.maxBytes {
+				return status(500, "InternalError", "etcdserver: request is too large", "")
+			}
+			break
+		}
+		var in map[string]any // a merge patch of top-level fields, as Events get
 		if err := json.Unmarshal(body, &in); err != nil {
 			return status(400, "BadRequest", err.Error(), "")
 		}
@@ -236,6 +250,31 @@ func (s *server) handle(verb, resource, name, sub string, r *http.Request, body 
 	}
 	s.put(key, o.Object)
 	return 200, s.objects[key]
+}
+
+func size(object map[string]any) int {
+	text, err := json.Marshal(object)
+	if err != nil {
+		panic(err) // it was decoded from JSON
+	}
+	return len(text)
+}
+
+// patched applies a JSON patch.
+func patched(object map[string]any, body []byte) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatch.DecodePatch(body)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = patch.Apply(text); err != nil {
+		return nil, err
+	}
+	next := &unstructured.Unstructured{}
+	return next, json.Unmarshal(text, &next.Object)
 }
 
 func (s *server) put(key string, object map[string]any) {

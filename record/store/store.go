@@ -60,6 +60,8 @@ type Loaded struct {
 	// uid and resourceVersion are the head's, empty where there is none.
 	uid             types.UID
 	resourceVersion string
+	// unread: the stored head is not what Status says, since it is malformed.
+	unread bool
 	// held: this pass raised the epoch.
 	held bool
 	// pages are the further pages there are, of whatever set, by name.
@@ -107,6 +109,7 @@ func (s *Store) Load(ctx context.Context) (*Loaded, error) {
 		l.pages, err = s.listPages(ctx)
 		return l, err
 	case errors.Is(err, errMalformed):
+		l.unread = true
 		l.Problems = append(l.Problems, fmt.Errorf("%w; what it recorded is taken as lost, and will be replaced", err))
 	case err != nil:
 		return nil, err

@@ -100,7 +100,7 @@ func TestAFirstPassAndAQuietOne(t *testing.T) {
 	h.Rekey("key")
 	intend(h, 3)
 	require.NoError(t, s.Reserve(t.Context(), l, Reservation{PassID: "p1", Tenant: tenant, History: h}))
-	require.Equal(t, []string{"POST dev", "PUT dev/status"}, srv.calls(false))
+	require.Equal(t, []string{"POST dev", "PATCH dev/status"}, srv.calls(false))
 	require.EqualValues(t, 1, l.Epoch().Number)
 	now, err := s.CurrentEpoch(t.Context())
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestAFirstPassAndAQuietOne(t *testing.T) {
 	written, err := s.Record(t.Context(), l, result("p1", l, h, entry("p1")))
 	require.NoError(t, err)
 	require.True(t, written)
-	require.Equal(t, []string{"PUT dev/status"}, srv.calls(true))
+	require.Equal(t, []string{"PATCH dev/status"}, srv.calls(true))
 
 	head := srv.objects["syncdecisions/dev"]
 	owners, _, _ := unstructured.NestedSlice(head, "metadata", "ownerReferences")

@@ -229,10 +229,10 @@ func (s *Store) swap(ctx context.Context, l *Loaded, next record.SyncDecisionSta
 	var err error
 	for range attempts {
 		var rv string
-		rv, err = s.updateStatus(ctx, s.tenant, l.uid, l.resourceVersion, next)
+		rv, err = s.patchStatus(ctx, l, next)
 		switch {
 		case err == nil:
-			l.Status, l.resourceVersion = next, rv
+			l.Status, l.resourceVersion, l.unread = next, rv, false
 			return nil
 		case tooLarge(err):
 			return fmt.Errorf("writing %s: %w: %w", s.object(s.tenant), ErrTooLarge, err)
@@ -248,7 +248,7 @@ func (s *Store) swap(ctx context.Context, l *Loaded, next record.SyncDecisionSta
 		case getErr != nil:
 			return fmt.Errorf("writing %s, and it is unknown whether it happened: %w", s.object(s.tenant), errors.Join(err, getErr))
 		case head.UID == l.uid && equality.Semantic.DeepEqual(head.Status, next):
-			l.Status, l.resourceVersion = next, head.ResourceVersion
+			l.Status, l.resourceVersion, l.unread = next, head.ResourceVersion, false
 			return nil
 		case head.UID == l.uid && equality.Semantic.DeepEqual(head.Status, l.Status):
 			l.resourceVersion = head.ResourceVersion
@@ -281,6 +281,23 @@ func (s *Store) create(ctx context.Context, name string, labels map[string]strin
 		return storedPage{}, err
 	}
 	return storedPage{uid: made.GetUID(), resourceVersion: made.GetResourceVersion()}, nil
+}
+
+// patchStatus turns the head's status as it was read into the next, and returns the head's resourceVersion.
+func (s *Store) patchStatus(ctx context.Context, l *Loaded, next record.SyncDecisionStatus) (string, error) {
+	old := &l.Status
+	if l.unread || equality.Semantic.DeepEqual(*old, record.SyncDecisionStatus{}) {
+		old = nil
+	}
+	patch, err := statusPatch(l.uid, l.resourceVersion, old, next)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", s.object(s.tenant), err)
+	}
+	updated, err := s.client.Patch(ctx, s.tenant, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	if err != nil {
+		return "", err
+	}
+	return updated.GetResourceVersion(), nil
 }
 
 // updateStatus writes a status if the object still has this UID and resourceVersion, and returns the new one.

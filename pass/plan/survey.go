@@ -1,0 +1,265 @@
+package plan
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/syncpass/syncpass/pass/kinds"
+	"github.com/syncpass/syncpass/policy"
+	"github.com/syncpass/syncpass/record"
+)
+
+// Survey tells by metadata alone which pairs of a kind are quiet: certainly as they were when they last agreed, so that
+// nobody has to read their content. It is told of each object of each side once, the two sides side by side if need be.
+//
+// A pair is quiet where history has an agreement and nothing that waits, both objects are certainly the ones of that
+// agreement (see untouched), and neither is on its way out. An agreement whose host was left to be looked at again has no
+// resourceVersion of it: see Settled.
+type Survey struct {
+	in    *Input
+	kind  kinds.Kind
+	group schema.GroupKind
+	runs  bool
+	// tokens are the Secrets with Pods' tokens, by name.
+	tokens       map[string]TokenSecret
+	tenant, host map[types.NamespacedName]bool // whether it is as it was
+	apart        []*unstructured.Unstructured
+	others       []*unstructured.Unstructured
+}
+
+// Surveyed is what a Survey came to.
+type Surveyed struct {
+	// Quiet are the pairs whose content need not be read.
+	Quiet map[types.NamespacedName]struct{}
+	// Tenant are the other objects of the tenant, Host the other mirrors by their names on the host: the ones to be read.
+	Tenant, Host []types.NamespacedName
+	// Apart are the tenant's objects that never cross or that the policy leaves out, Others the objects on the host that
+	// are no mirrors in their places; metadata alone.
+	Apart, Others []*unstructured.Unstructured
+}
+
+// NewSurvey is a survey of a kind; nil where metadata alone tells nothing, and all is to be read.
+//
+//	recording off, or no history of the kind   | nothing to compare with
+//	Node, and Pods where the policy has Node   | where Pods run is in their content
+//	the terms have changed                     | what the mirrors have of them is content
+func NewSurvey(in Input, snapshot KindSnapshot) *Survey {
+	group := snapshot.GroupKind()
+	rules, err := rulesOf(snapshot.Resource)
+	_, runs := kinds.For(group).(kinds.Runs)
+	known := in.History.Get(record.Key{Group: group.Group, Kind: group.Kind})
+	switch {
+	case err != nil, !in.Recording, !in.History.Has(group.Group, group.Kind), snapshot.Retired, kinds.IsNode(group):
+		return nil
+	case runs && slices.ContainsFunc(in.Snapshot.Kinds, func(k KindSnapshot) bool { return kinds.IsNode(k.GroupKind()) }):
+		return nil
+	case !sameTerms(known, in.terms(kinds.For(group), snapshot.Resource)):
+		return nil
+	}
+	s := &Survey{in: &in, kind: kinds.With(group, rules), group: group, runs: runs, tokens: map[string]TokenSecret{}}
+	for _, secret := range snapshot.Tokens {
+		s.tokens[secret.Name] = secret
+	}
+	s.Restart(record.Tenant)
+	s.Restart(record.Host)
+	return s
+}
+
+// Restart forgets what was told of a side, whose list begins anew.
+func (s *Survey) Restart(side record.Side) {
+	if side == record.Tenant {
+		s.tenant, s.apart = map[types.NamespacedName]bool{}, nil
+		return
+	}
+	s.host, s.others = map[types.NamespacedName]bool{}, nil
+}
+
+// See is told of one object.
+func (s *Survey) See(side record.Side, object metav1.Object) {
+	if side == record.Host {
+		s.seeHost(object)
+		return
+	}
+	name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	partial := s.partial(object)
+	if !kinds.Crosses(s.kind, partial) {
+		s.apart = append(s.apart, partial)
+		return
+	}
+	known := s.agreement(name)
+	s.tenant[name] = known != nil && asItWas(record.Tenant, object, known)
+}
+
+func (s *Survey) seeHost(object metav1.Object) {
+	name, owned := s.in.Mapping.Identify(s.kind, s.group.Kind, object)
+	if owned != kinds.Ours {
+		s.others = append(s.others, s.partial(object))
+		return
+	}
+	known := s.agreement(name)
+	s.host[name] = known != nil && asItWas(record.Host, object, known) && s.in.Mapping.Stamped(object, partialOf(known.Tenant.UID)) && s.provided(object)
+}
+
+// agreement is the last one of a pair that nothing is open about.
+func (s *Survey) agreement(name types.NamespacedName) *record.Baseline {
+	state := s.in.History.Get(record.Key{Group: s.group.Group, Kind: s.group.Kind, Namespace: name.Namespace, Name: name.Name})
+	if state.Intent != nil || state.Standing != nil {
+		return nil
+	}
+	return state.Baseline
+}
+
+func asItWas(side record.Side, object metav1.Object, known *record.Baseline) bool {
+	return untouched(side, object, known) && !known.Of(side).Hash.IsZero() && object.GetDeletionTimestamp() == nil
+}
+
+// provided says whether a mirror has the tokens that it mounts, with time left.
+func (s *Survey) provided(mirror metav1.Object) bool {
+	name := mirror.GetAnnotations()[kinds.AnnotationTokens]
+	if !s.runs || name == "" {
+		return true
+	}
+	secret, found := s.tokens[name]
+	return found && secret.Owner == mirror.GetUID() && s.in.Now.Before(secret.RenewAfter)
+}
+
+// partial keeps of an object what tells whether it crosses, and whose it is.
+func (s *Survey) partial(object metav1.Object) *unstructured.Unstructured {
+	partial := &unstructured.Unstructured{Object: kinds.Content{}}
+	partial.SetNamespace(object.GetNamespace())
+	partial.SetName(object.GetName())
+	partial.SetLabels(object.GetLabels())
+	partial.SetAnnotations(object.GetAnnotations())
+	return partial
+}
+
+func partialOf(uid types.UID) metav1.Object { return &metav1.ObjectMeta{UID: uid} }
+
+// Result sorts what was told.
+func (s *Survey) Result() Surveyed {
+	found := Surveyed{Quiet: map[types.NamespacedName]struct{}{}, Apart: s.apart, Others: s.others}
+	for name, asItWas := range s.tenant {
+		if asItWas && s.host[name] {
+			found.Quiet[name] = struct{}{}
+			continue
+		}
+		found.Tenant = append(found.Tenant, name)
+	}
+	for name := range s.host {
+		if _, quiet := found.Quiet[name]; !quiet {
+			found.Host = append(found.Host, s.in.mirror(s.kind, name))
+		}
+	}
+	return found
+}
+
+// mirror is where the mirror of an object is.
+func (in *Input) mirror(kind kinds.Kind, name types.NamespacedName) types.NamespacedName {
+	return types.NamespacedName{Namespace: in.Mapping.HostNamespace, Name: in.Mapping.MirrorName(kind, name.Namespace, name.Name)}
+}
+
+// Disturbed are quiet pairs whose content a plan needs all the same, and Secrets that may be there though no list of
+// what crosses has them, since something that is read refers to them: Pods are made with the addresses of Services and
+// the keys of what their environment is filled from, and messages name what is missing.
+type Disturbed struct {
+	// Kind is the index of the kind in the snapshot.
+	Kind         int
+	Tenant, Host []types.NamespacedName
+}
+
+// Disturb names what else of a snapshot has to be read.
+func Disturb(in Input) []Disturbed {
+	c := &computation{Input: in}
+	c.govern()
+	named := map[schema.GroupKind]map[types.NamespacedName]bool{{Kind: "Secret"}: {}, {Kind: "ConfigMap"}: {}}
+	populated := map[string]bool{} // namespaces in which Pods may be made
+	for _, snapshot := range c.Snapshot.Kinds {
+		_, runs := snapshot.kind.(kinds.Runs)
+		for _, object := range snapshot.Tenant {
+			if runs {
+				populated[object.GetNamespace()] = true
+			}
+			for _, referral := range kinds.Referred(snapshot.kind, object) {
+				if names := named[referral.Kind]; names != nil {
+					names[types.NamespacedName{Namespace: object.GetNamespace(), Name: referral.Name}] = true
+				}
+			}
+		}
+	}
+	var all []Disturbed
+	for i, snapshot := range c.Snapshot.Kinds {
+		if snapshot.Quiet == nil || snapshot.Unavailable != "" {
+			continue // it was read as a whole
+		}
+		found := Disturbed{Kind: i}
+		for name := range snapshot.Quiet {
+			if named[snapshot.GroupKind()][name] || snapshot.GroupKind() == (schema.GroupKind{Kind: "Service"}) && populated[name.Namespace] {
+				found.Tenant, found.Host = append(found.Tenant, name), append(found.Host, c.mirror(snapshot.kind, name))
+			}
+		}
+		if snapshot.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+			found.Tenant = append(found.Tenant, unlisted(snapshot, named[snapshot.GroupKind()])...)
+		}
+		if len(found.Tenant) > 0 {
+			all = append(all, found)
+		}
+	}
+	return all
+}
+
+// unlisted are those of the named objects that a snapshot does not have.
+func unlisted(snapshot KindSnapshot, named map[types.NamespacedName]bool) []types.NamespacedName {
+	there := map[types.NamespacedName]bool{}
+	for _, object := range snapshot.Tenant {
+		there[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = true
+	}
+	var found []types.NamespacedName
+	for name := range named {
+		if _, quiet := snapshot.Quiet[name]; !quiet && !there[name] {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// terms are what the policy says about references in a kind, and the surroundings that what runs was made for, as history
+// keeps them; zero where there is nothing of either. Where they change, every mirror is looked at once.
+func (in *Input) terms(kind kinds.Kind, resource policy.Resource) record.Hash {
+	terms := map[string]any{}
+	if len(resource.References) > 0 {
+		listed := make([]any, len(resource.References))
+		for i, reference := range resource.References {
+			listed[i] = map[string]any{"path": reference.Path, "kind": reference.GroupKind().String()}
+		}
+		terms["references"] = listed
+	}
+	if _, runs := kind.(kinds.Runs); runs {
+		found := in.Mapping.Workloads
+		terms["workloads"] = map[string]any{"host": found.APIHost, "port": found.APIPort, "level": found.PodSecurity.Level()}
+	}
+	if len(terms) == 0 {
+		return record.Hash{}
+	}
+	return in.Hasher.Hash(terms)
+}
+
+// sameTerms says whether history knows these terms.
+func sameTerms(known record.State, terms record.Hash) bool {
+	if known.Baseline == nil {
+		return terms.IsZero()
+	}
+	return known.Baseline.Tenant.Hash == terms
+}
+
+// Settled says whether there is nothing left to do about a pair as it was just written: it has its marks and all that it
+// is owed, and its status is reported. Where there is, the next pass has to look at it whatever its resourceVersion says.
+func Settled(m kinds.Mapping, kind kinds.Kind, tenant, host *unstructured.Unstructured) bool {
+	p := &pair{kind: kind, tenant: tenant, host: host}
+	c := &computation{Input: Input{Mapping: m}}
+	partial, ok := kind.(kinds.Partial)
+	return c.stamped(p) && c.status(p) == nil && !(ok && partial.Owed(tenant, host))
+}

@@ -1,0 +1,141 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/syncpass/syncpass/pass/access"
+)
+
+// metadataPageSize is larger than pageSize: an item's metadata is a kilobyte or so.
+const metadataPageSize = 2000
+
+// acceptMetadata asks for the metadata of a list's items alone, in protobuf where the server has it
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches).
+const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
+	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+// errNoMetadata marks an answer of a server that does not give metadata alone: the list is to be read as a whole.
+var errNoMetadata = errors.New("the server gives no metadata-only list")
+
+var metadataDecoder = func() runtime.Decoder {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(metav1.AddMetaToScheme(scheme))
+	return serializer.NewCodecFactory(scheme).UniversalDeserializer()
+}()
+
+// metadataList lists the metadata of a collection.
+type metadataList struct {
+	collection
+	// labels and fields are selectors, empty for all.
+	labels, fields string
+	// begin is told when the list begins, again where it begins anew, and see of each item; never by several goroutines at
+	// once. fixed is told the resourceVersion that the list shows.
+	begin func()
+	fixed func(version string)
+	see   func(*metav1.PartialObjectMetadata)
+}
+
+// all lists the metadata as collection.all does whole objects, without keeping any of it.
+func (l metadataList) all(ctx context.Context) error {
+	size := metadataPageSize
+	for restart := 0; ; restart++ {
+		l.begin()
+		err := l.once(ctx, size)
+		switch {
+		case restart == maxRestarts:
+			return err
+		case apierrors.IsResourceExpired(err):
+		case errors.Is(err, access.ErrBodyTooLarge):
+			size = max(size/10, 1)
+		default:
+			return err
+		}
+	}
+}
+
+func (l metadataList) once(ctx context.Context, size int) error {
+	seen := map[types.NamespacedName]struct{}{}
+	defer func() { l.left.take(-int64(len(seen)) * seenBytes) }() // the content that is read later counts by itself
+	token := ""
+	for range maxPages {
+		request := l.client.Get().AbsPath(l.path()).SetHeader("Accept", acceptMetadata).
+			Param("limit", strconv.Itoa(size)).Param("continue", token)
+		if l.labels != "" {
+			request.Param("labelSelector", l.labels)
+		}
+		if l.fields != "" {
+			request.Param("fieldSelector", l.fields)
+		}
+		answer := request.Do(ctx)
+		if err := answer.Error(); err != nil {
+			return err
+		}
+		body, err := answer.Raw()
+		if err != nil {
+			return err
+		}
+		page, err := decodeMetadata(body)
+		if err != nil {
+			return err
+		}
+		if token == "" {
+			l.fixed(page.ResourceVersion)
+		}
+		for i := range page.Items {
+			item := &page.Items[i]
+			name := types.NamespacedName{Namespace: item.Namespace, Name: item.Name}
+			_, twice := seen[name]
+			if err := l.misplaced(name, twice); err != nil {
+				return err
+			}
+			if item.UID == "" || item.ResourceVersion == "" {
+				return errNoMetadata // reading everything tells such an object from the others
+			}
+			seen[name] = struct{}{}
+			if !l.left.take(seenBytes) {
+				return l.tooMuch()
+			}
+			l.see(item)
+		}
+		switch page.Continue {
+		case "":
+			return nil
+		case token:
+			return fmt.Errorf("%w: it continues with the same page for ever", errNotAList)
+		}
+		token = page.Continue
+	}
+	return fmt.Errorf("%w: it goes on after %d pages of %d objects", errNotAList, maxPages, size)
+}
+
+// decodeMetadata takes nothing for a list that is none.
+func decodeMetadata(body []byte) (*metav1.PartialObjectMetadataList, error) {
+	object, _, err := metadataDecoder.Decode(body, nil, nil)
+	if runtime.IsNotRegisteredError(err) || runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) {
+		return nil, errNoMetadata
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotAList, err)
+	}
+	page, ok := object.(*metav1.PartialObjectMetadataList)
+	switch {
+	case !ok:
+		return nil, errNoMetadata
+	case page.ResourceVersion == "":
+		return nil, fmt.Errorf("%w: it has no resourceVersion", errNotAList)
+	case page.Items == nil && bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")): // protobuf does not tell none from an empty list
+		return nil, fmt.Errorf("%w: it has no items", errNotAList)
+	}
+	return page, nil
+}
