@@ -42,6 +42,19 @@ func (r *run) phase(ctx context.Context, phase Phase, f func(context.Context) er
 	return f(ctx)
 }
 
+// apply carries out the plan.
+func (r *run) apply(ctx context.Context, planned *plan.Plan, writer *apply.Writer) (results []apply.Result, stopped error) {
+	stopped = r.phase(ctx, PhaseApply, func(ctx context.Context) (stopped error) {
+		if err := writer.RenewLeases(ctx, planned.Leases); err != nil {
+			r.Log.Warn("Nodes of the tenant have missed a heartbeat", "error", err)
+		}
+		r.tellWrites(planned, writer)
+		results, stopped = writer.Execute(ctx, planned.Steps)
+		return stopped
+	})
+	return results, stopped
+}
+
 // tellWrites makes the writer tell how far it has got.
 func (r *run) tellWrites(planned *plan.Plan, writer *apply.Writer) {
 	if r.Progress == nil {

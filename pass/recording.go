@@ -113,12 +113,12 @@ func (r *recording) conclude(p *plan.Plan, results []apply.Result) {
 			continue
 		}
 		r.added = append(r.added, results[i].Decision)
-		r.history.Set(results[i].Step.Key, record.State{Baseline: r.baseline(&results[i])})
+		r.history.Set(results[i].Step.Key, record.State{Baseline: results[i].Agreed})
 		r.news = true
 	}
 }
 
-// baseline is what both sides look like after a write; nil after a delete.
+// baseline is what both sides look like after a write; nil after a delete. It is asked for by many goroutines at once.
 func (r *recording) baseline(result *apply.Result) *record.Baseline {
 	step := result.Step
 	if step.Action == record.Update && step.Want == nil {

@@ -156,6 +156,7 @@ func (r *run) pass(ctx context.Context) error {
 		planned = r.plan(ctx, taken, writer)
 		return nil
 	})
+	taken.Forget()
 	r.result.PlanID = planned.GuardID
 	r.result.Message = planned.GuardMessage
 	if r.DryRun {
@@ -200,7 +201,16 @@ func (r *run) writer(resources snapshot.Resources) *apply.Writer {
 		Clients:   map[record.Side]dynamic.Interface{record.Host: r.Host.Dynamic(), record.Tenant: r.tenant.Dynamic()},
 		Resources: resources, Concurrency: r.Concurrency, Fence: r.fence,
 		Host: r.Host.Core(), Tenant: r.tenant.Core(), TenantCA: r.tenant.CA(), Leases: r.tenant.Coordination(),
+		Agree: r.agree,
 	}
+}
+
+// agree is what to remember of a write that has landed.
+func (r *run) agree(result *apply.Result) *record.Baseline {
+	if r.recording == nil {
+		return nil
+	}
+	return r.recording.baseline(result)
 }
 
 // loadRecord reads the SyncDecision where the policy keeps one.
@@ -280,19 +290,6 @@ func (r *run) plan(ctx context.Context, taken plan.Snapshot, writer *apply.Write
 		planned = plan.Compute(input)
 	}
 	return planned
-}
-
-// apply carries out the plan.
-func (r *run) apply(ctx context.Context, planned *plan.Plan, writer *apply.Writer) (results []apply.Result, stopped error) {
-	stopped = r.phase(ctx, PhaseApply, func(ctx context.Context) (stopped error) {
-		if err := writer.RenewLeases(ctx, planned.Leases); err != nil {
-			r.Log.Warn("Nodes of the tenant have missed a heartbeat", "error", err)
-		}
-		r.tellWrites(planned, writer)
-		results, stopped = writer.Execute(ctx, planned.Steps)
-		return stopped
-	})
-	return results, stopped
 }
 
 // fence is asked before every write.

@@ -49,6 +49,9 @@ type Writer struct {
 	Concurrency int
 	// Fence is asked before each write; its error stops all that follow. A write already sent is let finish.
 	Fence func() error
+	// Agree says what to remember of a write that has landed, as soon as it has, by many goroutines at once. The objects of
+	// the step and of the result are let go then, since what a pass holds is to grow with what is in flight. Nil keeps them.
+	Agree func(*Result) *record.Baseline
 	// Done is told each result as it comes, from many goroutines at once; nil for nobody.
 	Done func(Result)
 
@@ -63,8 +66,14 @@ type Result struct {
 	Decision record.Decision
 	// Written are the objects as the API servers returned them, by side; none for a delete and where nothing was written.
 	Written map[record.Side]*unstructured.Unstructured
+	// Agreed is what Writer.Agree made of them.
+	Agreed *record.Baseline
 	// Applied says that the write is known to have landed. Unknown says that nobody can tell: no answer came back.
 	Applied, Unknown bool
+
+	// address is the cluster IP of a Service that was written on the host. Of all that is written, the made map of Execute
+	// keeps it.
+	address string
 }
 
 // Execute carries out the steps of a plan: creates and updates first, what others refer to before what refers to it,
@@ -90,6 +99,7 @@ func (w *Writer) Execute(ctx context.Context, steps []plan.Step) ([]Result, erro
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishWithin, cancel) })()
 	var once sync.Once
 	var stopped error
+	made := map[record.Key]string{}
 	for _, number := range order {
 		var group errgroup.Group
 		group.SetLimit(max(w.Concurrency, 1))
@@ -101,13 +111,14 @@ func (w *Writer) Execute(ctx context.Context, steps []plan.Step) ([]Result, erro
 					return nil
 				}
 				if steps[i].Complete != nil {
-					steps[i].Want = steps[i].Complete(addresses(results, steps[i].Awaits))
+					steps[i].Want = steps[i].Complete(addresses(made, steps[i].Awaits))
 				}
-				if awaitsNode(results, &steps[i]) {
+				if awaitsNode(made, &steps[i]) {
 					results[i].Decision = skipped(steps[i].Decision, record.Raced, "Node "+steps[i].Node+" was not made in the tenant; the next pass looks again", nil)
 					return nil
 				}
 				w.execute(sent, &results[i])
+				w.conclude(&results[i])
 				if w.Done != nil {
 					w.Done(results[i])
 				}
@@ -115,6 +126,11 @@ func (w *Writer) Execute(ctx context.Context, steps []plan.Step) ([]Result, erro
 			})
 		}
 		_ = group.Wait() // the goroutines return no error
+		for _, i := range waves[number] {
+			if results[i].Applied {
+				made[steps[i].Key] = results[i].address
+			}
+		}
 	}
 	if stopped == nil && sent.Err() != nil {
 		stopped = context.Cause(ctx) // nothing was left to attempt, but what was in flight was given up
@@ -174,6 +190,22 @@ func (w *Writer) execute(ctx context.Context, result *Result) {
 			result.Unknown = result.Unknown || unknown
 		}
 	}
+}
+
+// conclude keeps of a step what is needed of it after it was carried out.
+func (w *Writer) conclude(result *Result) {
+	if made := result.Written[record.Host]; made != nil {
+		result.address = kinds.ClusterIP(made)
+	}
+	if w.Agree == nil {
+		return
+	}
+	if result.Applied {
+		result.Agreed = w.Agree(result)
+	}
+	step := result.Step
+	step.Want, step.Have, step.Source, step.Then, step.Complete = nil, nil, nil, nil, nil
+	result.Written = nil
 }
 
 // answered counts the steps in a row that a side gave no answer to.
@@ -247,13 +279,12 @@ func subresources(name string) []string {
 	return []string{name}
 }
 
-// addresses are the cluster IPs of Services that this plan has made, by name.
-func addresses(results []Result, awaited []record.Key) map[string]string {
+// addresses are the cluster IPs of the awaited Services that this plan has made, by name.
+func addresses(made map[record.Key]string, awaited []record.Key) map[string]string {
 	found := map[string]string{}
-	for i := range results {
-		// Others than the awaited ones may be coming in at this moment.
-		if slices.Contains(awaited, results[i].Step.Key) && results[i].Written[record.Host] != nil {
-			found[results[i].Step.TenantName] = kinds.ClusterIP(results[i].Written[record.Host])
+	for _, key := range awaited {
+		if address := made[key]; address != "" {
+			found[key.Name] = address
 		}
 	}
 	return found

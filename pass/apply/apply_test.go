@@ -92,6 +92,33 @@ func TestEveryWriteIsConditionalOnWhatWasRead(t *testing.T) {
 	require.Equal(t, []string{"PUT configmaps/pulled", "GET configmaps/gone"}, b.tenant.requests())
 }
 
+// What is remembered of a write is asked for while its objects are there, and they are let go then.
+func TestTheObjectsOfAStepAreLetGo(t *testing.T) {
+	b := newBench(t)
+	agreed := &record.Baseline{}
+	b.writer.Agree = func(result *apply.Result) *record.Baseline {
+		require.NotNil(t, result.Step.Want)
+		require.NotNil(t, result.Written[record.Host])
+		return agreed
+	}
+	refused := step(record.Create, configMap, "refused")
+	b.host.before = func(w http.ResponseWriter, r *request) bool {
+		if r.Method != http.MethodPost || r.body.GetName() != refused.HostName {
+			return false
+		}
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		return true
+	}
+	results := b.run(t, step(record.Create, configMap, "new"), refused)
+	require.Same(t, agreed, results[0].Agreed)
+	require.Nil(t, results[1].Agreed, "it was not written")
+	for _, result := range results {
+		require.Empty(t, result.Written)
+		require.Nil(t, result.Step.Want)
+		require.Nil(t, result.Step.Source)
+	}
+}
+
 func TestADeleteWaitsForTheTenantsWord(t *testing.T) {
 	for _, test := range []struct {
 		name string

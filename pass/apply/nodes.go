@@ -31,14 +31,12 @@ var podResource = corev1.SchemeGroupVersion.WithResource("pods")
 
 // awaitsNode leaves the binding out of a step whose stub Node could not be made, which that Node's own decision tells:
 // the tenant would take a Pod on an unknown node for an orphan, and delete it. It says whether nothing is left of the step.
-func awaitsNode(results []Result, step *plan.Step) bool {
+func awaitsNode(made map[record.Key]string, step *plan.Step) bool {
 	if step.Node == "" {
 		return false
 	}
-	for i := range results { // of which those of Nodes are there already, and others may be coming in
-		if results[i].Step.OfNode() && results[i].Step.TenantName == step.Node && results[i].Applied {
-			return false
-		}
+	if _, there := made[record.Key{Kind: "Node", Name: step.Node}]; there {
+		return false
 	}
 	step.Then = slices.DeleteFunc(slices.Clone(step.Then), func(write plan.Write) bool { return write.Subresource == plan.Binding })
 	return step.Subresource == plan.Binding

@@ -48,6 +48,14 @@ type KindSnapshot struct {
 	kind kinds.Kind
 }
 
+// Forget lets go of the objects: a plan has those that it is about.
+func (s *Snapshot) Forget() {
+	for i := range s.Kinds {
+		k := &s.Kinds[i]
+		k.Tenant, k.Host, k.Quiet, k.Apart, k.Others = nil, nil, nil, nil, nil
+	}
+}
+
 // GroupKind is the kind, without its version.
 func (s KindSnapshot) GroupKind() schema.GroupKind {
 	return schema.FromAPIVersionAndKind(s.Resource.APIVersion, s.Resource.Kind).GroupKind()

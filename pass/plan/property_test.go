@@ -30,9 +30,14 @@ func drawWorld(t *rapid.T) (*world, plan.Input) {
 	w.says = rapid.SampledFrom([]func(*policy.Resource){nil, nil, nil, selecting, from("default", "team-a"), from("team-a")}).Draw(t, "narrowed")
 	w.probes = map[record.Key]*unstructured.Unstructured{}
 	malformed := map[types.NamespacedName]string{}
+	calm := rapid.Bool().Draw(t, "calm") // most pairs are as they were
 	for i := range rapid.IntRange(0, 25).Draw(t, "objects") {
 		name := fmt.Sprintf("app-%02d", i)
+		calm := calm && rapid.IntRange(0, 9).Draw(t, "stirs") > 0
 		side := func(of string) []edit {
+			if calm {
+				return nil
+			}
 			touched := func(o *unstructured.Unstructured) { w.version(o) }
 			return map[string][]edit{
 				"same": nil, "touched": {touched}, "two": {touched, a2}, "three": {touched, a3},
@@ -44,17 +49,17 @@ func drawWorld(t *rapid.T) (*world, plan.Input) {
 		tenant := w.object(name)
 		host := w.mirror(tenant)
 		state := record.State{}
-		if rapid.Bool().Draw(t, "baseline") {
+		if calm || rapid.Bool().Draw(t, "baseline") {
 			state.Baseline = w.baseline(tenant, host)
 		}
-		if rapid.IntRange(0, 2).Draw(t, "intent") == 0 {
+		if !calm && rapid.IntRange(0, 2).Draw(t, "intent") == 0 {
 			state.Intent = &record.Intent{
 				Side:   rapid.SampledFrom([]record.Side{record.Host, record.Tenant}).Draw(t, "side"),
 				Source: w.baseline(tenant, host).Tenant, Want: w.baseline(tenant, host).Host.Hash,
 				Path: rapid.SampledFrom([]string{"", "data\na", "data\nb"}).Draw(t, "path"),
 			}
 		}
-		if rapid.IntRange(0, 2).Draw(t, "standing") == 0 {
+		if !calm && rapid.IntRange(0, 2).Draw(t, "standing") == 0 {
 			state.Standing = &record.Standing{Reason: record.Conflict, Since: now, LastTime: now, Count: 1}
 		}
 		w.history.Set(w.key(name), state)

@@ -61,7 +61,9 @@ func TestReadingLessChangesNoDecision(t *testing.T) {
 		quiet += len(less.Snapshot.Kinds[0].Quiet)
 		require.Equal(t, plan.Compute(in), plan.Compute(less))
 	})
-	require.NotZero(t, quiet, "no pair was ever quiet")
+	if !testing.Short() { // which draws a few worlds only
+		require.NotZero(t, quiet, "no pair was ever quiet")
+	}
 }
 
 func TestASurveyAsksForWhatMayHaveChanged(t *testing.T) {

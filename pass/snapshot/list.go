@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/syncpass/syncpass/pass/access"
+	"github.com/syncpass/syncpass/record"
 )
 
 const (
@@ -53,6 +54,8 @@ type collection struct {
 	only map[types.NamespacedName]bool
 	// left is what may still be read of the side.
 	left *budget
+	// history is what is remembered of the pairs whose tenant objects these are; nil where all of an object may matter.
+	history *record.History
 }
 
 func (c collection) groupVersionKind() schema.GroupVersionKind {
@@ -202,8 +205,23 @@ func (l *list) add(raw json.RawMessage, c collection) error {
 		return nil
 	}
 	object.SetGroupVersionKind(c.groupVersionKind())
+	if c.history != nil && c.history.Get(record.Key{Group: c.resource.Group, Kind: c.kind, Namespace: name.Namespace, Name: name.Name}).Intent == nil {
+		dropFieldSets(object)
+	}
 	l.objects = append(l.objects, object)
 	return nil
+}
+
+// dropFieldSets forgets who owns which field, which is half of what a small object takes in memory. Of a tenant object it
+// matters only where a pass was about to write to it; who wrote when stays.
+func dropFieldSets(object *unstructured.Unstructured) {
+	entries, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", "managedFields")
+	list, _ := entries.([]any)
+	for _, entry := range list {
+		if fields, ok := entry.(map[string]any); ok {
+			delete(fields, "fieldsV1")
+		}
+	}
 }
 
 // misplaced says what is wrong with an item's name or place, which spoils the list.
