@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
@@ -51,7 +50,7 @@ func TestAPassIsTracedAndPushed(t *testing.T) {
 	})
 	require.Equal(t, 4, result.Counts.Create)
 
-	var export collector.ExportTraceServiceRequest
+	var export tracev1.TracesData
 	require.NoError(t, proto.Unmarshal(received.sent["/v1/traces"], &export))
 	spans := map[string]*tracev1.Span{}
 	for _, resource := range export.ResourceSpans {

@@ -100,7 +100,7 @@ func (a *app) newTelemetry(ctx context.Context, version string) telemetry {
 		return t
 	}
 	log := a.log
-	provider, err := tracing.Provider(ctx, version, log)
+	provider, err := tracing.Provider(ctx, a.env.Lookup, version, log)
 	if err != nil {
 		log.Warn("There are no traces", "error", err)
 		return t

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/syncpass/syncpass/cmd/runner/metrics"
@@ -133,7 +133,7 @@ func TestTracesGoWhereTheStandardVariablesSay(t *testing.T) {
 	endpoint := "OTEL_EXPORTER_OTLP_ENDPOINT=" + address
 	code, _, stderr := exited(t, runner(t, []string{host, endpoint, "OTEL_SERVICE_NAME=sync-of-europe", "OTEL_RESOURCE_ATTRIBUTES=region=eu"}, "pass"))
 	require.Zero(t, code, stderr)
-	var export collector.ExportTraceServiceRequest
+	var export tracev1.TracesData
 	require.NoError(t, proto.Unmarshal(received.sent["/v1/traces"], &export))
 	require.Len(t, export.ResourceSpans, 1)
 	about := map[string]string{}

@@ -9,7 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
@@ -43,9 +43,13 @@ func Wanted(lookup func(name string) (string, bool)) (bool, error) {
 
 // Provider sends spans to where the OTEL_ variables of this process say. What is lost on the way is a warning in the log.
 // The caller shuts it down.
-func Provider(ctx context.Context, version string, log *slog.Logger) (*sdktrace.TracerProvider, error) {
+func Provider(ctx context.Context, lookup func(name string) (string, bool), version string, log *slog.Logger) (*sdktrace.TracerProvider, error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("Traces were lost", "error", err) }))
-	exporter, err := otlptracehttp.New(ctx) // sends nothing yet
+	client, err := newClient(lookup)
+	if err != nil {
+		return nil, err
+	}
+	exporter, err := otlptrace.New(ctx, client) // sends nothing yet
 	if err != nil {
 		return nil, fmt.Errorf("setting up the export of traces: %w", err)
 	}
