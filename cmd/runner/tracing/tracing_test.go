@@ -39,7 +39,7 @@ func recorder(t *testing.T) (*Tracer, func() []string) {
 				line += " failed: " + span.Status.Description
 			}
 			for _, attribute := range span.Attributes {
-				line += fmt.Sprintf(" %s=%s", attribute.Key, attribute.Value.Emit())
+				line += fmt.Sprintf(" %s=%s", attribute.Key, attribute.Value.String())
 			}
 			lines = append(lines, line)
 		}
