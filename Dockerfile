@@ -28,6 +28,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY cmd cmd
+COPY manifests manifests
 COPY pass pass
 COPY policy policy
 COPY record record

@@ -4,6 +4,9 @@ GO      ?= go
 # What the image is called: make image IMAGE=registry.example.com/syncpass:v0.1.0
 IMAGE   ?= syncpass:latest
 
+# What `runner render` names where it is not told an image: the published one, as registry/name@sha256:…
+RELEASE_IMAGE ?=
+
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT  ?= $(shell git rev-parse --verify HEAD 2>/dev/null || echo unknown)
 ARCH    ?= $(shell $(GO) env GOARCH)
@@ -12,17 +15,17 @@ export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 
 
 # No paths, no build id and no clock in the binary: the same commit, built by the same compiler, gives the same bytes
 # anywhere. The commit is in it, by way of the Go command, which asks git.
-BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -buildid= -X main.version=$(VERSION)"
+BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -buildid= $(if $(RELEASE_IMAGE),-X main.image=$(RELEASE_IMAGE) )-X main.version=$(VERSION)"
 
 # How many random histories `make model` lives through, and how long `make fuzz` spends on each target.
 HISTORIES ?= 200000
 FUZZTIME  ?= 30s
 
 # Folders with Go code of this module.
-CODE = cmd e2e pass policy record
+CODE = cmd e2e manifests pass policy record
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-unit model fuzz lint generate control-planes demo up down image bench clean
+.PHONY: help build man test test-unit model fuzz lint generate control-planes demo up down image bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,8 +39,13 @@ up: ## the same two API servers, left running; prints the exports to use them
 down: ## stop what `make up` started, and remove its data
 	@$(GO) run ./e2e/playground down
 
-build: ## bin/runner for this machine
+build: ## bin/runner for this machine, with the links that make it a plugin of kubectl
 	$(BUILD) -o bin/runner ./cmd/runner
+	ln -sf runner bin/kubectl-syncpass
+	ln -sf runner bin/kubectl_complete-syncpass
+
+man: build ## a man page for each verb, in bin/man1
+	bin/runner docs man bin/man1
 
 # -count=1: a result from the cache would say nothing about the API servers on this machine.
 test: lint control-planes ## everything: lint, then unit, property and scenario tests against real API servers

@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	// cronInterval is the policy's. It lets three passes begin in the window of one Job, 55 seconds, and no fourth.
+	// cronInterval is the policy's. It lets three passes begin in the window of one Job, 60 seconds, and no fourth.
 	cronInterval = 20 * time.Second
 	cronPasses   = 3
 	// cronSlack is for what is done beside the waiting: starting a Pod, making a pass, on a machine that is busy.

@@ -10,7 +10,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/syncpass/syncpass/e2e/proxy"
 	"github.com/syncpass/syncpass/record"
@@ -71,22 +74,62 @@ func emptyList(token, version string) string {
 	return fmt.Sprintf(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":%q,"continue":%q},"items":[]}`, version, token)
 }
 
-// altered makes a side's lists of ConfigMaps arrive changed.
+// altered makes a side's lists of ConfigMaps arrive changed, in JSON.
 func altered(side record.Side, change func(p *duePlace, list object)) func(*testing.T, *duePlace) {
 	return func(t *testing.T, p *duePlace) {
 		p.proxyOf(side).SetFilter(func(r proxy.Request, a proxy.Answer) http.Handler {
 			if !listing("configmaps")(p, r) || a.Status != http.StatusOK {
 				return nil
 			}
-			list := object{}
-			assert.NoError(t, utiljson.Unmarshal(a.Body, &list))
-			change(p, list)
-			data, err := utiljson.Marshal(list)
-			assert.NoError(t, err)
-			return proxy.Body(http.StatusOK, "application/json", data)
+			return inJSON(t, a, func(list object) { change(p, list) })
 		})
 	}
 }
+
+// alteredItem makes one ConfigMap of a side arrive changed, in lists and by itself.
+func alteredItem(side record.Side, name string, change func(item object)) func(*testing.T, *duePlace) {
+	return func(t *testing.T, p *duePlace) {
+		p.proxyOf(side).SetFilter(func(r proxy.Request, a proxy.Answer) http.Handler {
+			switch {
+			case a.Status != http.StatusOK:
+				return nil
+			case listing("configmaps")(p, r):
+				return inJSON(t, a, func(list object) {
+					item, _ := p.itemOf(list, side, name)
+					change(item)
+				})
+			case writing(side, http.MethodGet, name)(p, r):
+				return inJSON(t, a, change)
+			}
+			return nil
+		})
+	}
+}
+
+// inJSON is an answer after a change, in JSON, which an API server may give where protobuf was asked for.
+func inJSON(t *testing.T, a proxy.Answer, change func(object)) http.Handler {
+	content := object{}
+	if strings.HasPrefix(a.Header.Get("Content-Type"), runtime.ContentTypeProtobuf) {
+		list, _, err := metadataCodecs.UniversalDeserializer().Decode(a.Body, nil, nil)
+		if assert.NoError(t, err) {
+			content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(list)
+			assert.NoError(t, err)
+			content["apiVersion"], content["kind"] = "meta.k8s.io/v1", "PartialObjectMetadataList"
+		}
+	} else {
+		assert.NoError(t, utiljson.Unmarshal(a.Body, &content))
+	}
+	change(content)
+	data, err := utiljson.Marshal(content)
+	assert.NoError(t, err)
+	return proxy.Body(http.StatusOK, "application/json", data)
+}
+
+var metadataCodecs = func() serializer.CodecFactory {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(metav1.AddMetaToScheme(scheme))
+	return serializer.NewCodecFactory(scheme)
+}()
 
 // itemOf is a ConfigMap of the place in a list, and its index.
 func (p *duePlace) itemOf(list object, side record.Side, name string) (object, int) {
@@ -226,22 +269,13 @@ func faultsOfLists() []fault {
 			}),
 			decisions: map[string]string{"kept": "Skip Raced"}},
 		fault{name: "F16 an old list of the host has a mirror as it was",
-			spoil: altered(record.Host, func(p *duePlace, list object) {
-				item, _ := p.itemOf(list, record.Host, "pushed")
-				item["metadata"].(object)["resourceVersion"] = "1"
-			}),
+			spoil:     alteredItem(record.Host, "pushed", func(item object) { item["metadata"].(object)["resourceVersion"] = "1" }),
 			decisions: map[string]string{"pushed": "Skip Raced"}},
 		fault{name: "F44 an object whose labels are no strings", exit: 3, says: []string{"metadata.labels is no map of strings"},
-			spoil: altered(record.Tenant, func(p *duePlace, list object) {
-				item, _ := p.itemOf(list, record.Tenant, "pushed")
-				item["metadata"].(object)["labels"] = object{"k": 7}
-			}),
+			spoil:     alteredItem(record.Tenant, "pushed", func(item object) { item["metadata"].(object)["labels"] = object{"k": 7} }),
 			decisions: map[string]string{"pushed": "Skip Rejected"}},
 		fault{name: "F44 an object that is another kind's", exit: 3, says: []string{"it says that it is a"},
-			spoil: altered(record.Tenant, func(p *duePlace, list object) {
-				item, _ := p.itemOf(list, record.Tenant, "pushed")
-				item["kind"] = "Secret"
-			}),
+			spoil:     alteredItem(record.Tenant, "pushed", func(item object) { item["kind"] = "Secret" }),
 			decisions: map[string]string{"pushed": "Skip Rejected"}},
 		fault{name: "F47 the host lists what is in another namespace", exit: 3, decisions: unknown(),
 			spoil: altered(record.Host, func(p *duePlace, list object) {

@@ -217,13 +217,13 @@ func (l *least) layStrayPage() {
 	l.apply(l.T, record.Host, fmt.Sprintf("{apiVersion: %s, kind: SyncDecision, metadata: {name: %s, labels: {tenantplane.io/history-of: %s}}}", policy.GroupVersion, name, l.name))
 }
 
-// layLongHistory has the history remember so many pairs that it takes several pages, all of them of objects that are gone.
+// layLongHistory has the history remember so many pairs that it takes several pages, of a kind that is not in the policy.
 func (l *least) layLongHistory() {
 	l.Helper()
 	records, loaded := l.records()
 	gone := record.Version{UID: "5f1c0a52-0000-4000-8000-000000000001", ResourceVersion: "1"}
-	for i := range 3000 {
-		key := record.Key{Kind: "ConfigMap", Namespace: l.name, Name: fmt.Sprintf("gone-%d", i)}
+	for i := range 6000 {
+		key := record.Key{Kind: "Secret", Namespace: l.name, Name: fmt.Sprintf("kept-%d", i)}
 		loaded.History.Set(key, record.State{Baseline: &record.Baseline{Tenant: gone, Host: gone}})
 	}
 	l.rewrite(records, loaded)
@@ -254,7 +254,9 @@ func (l *least) records() (*store.Store, *store.Loaded) {
 	l.Helper()
 	cluster, err := l.objects(record.Host, policy.TenantClusterResource).Get(l.Context(), l.name, metav1.GetOptions{})
 	require.NoError(l, err)
-	records := store.New(l.hostObjects, l.name, l.name, metav1.OwnerReference{UID: cluster.GetUID()})
+	records := store.New(l.hostObjects, l.name, l.name, metav1.OwnerReference{
+		APIVersion: cluster.GetAPIVersion(), Kind: cluster.GetKind(), Name: cluster.GetName(), UID: cluster.GetUID(),
+	})
 	loaded, err := records.Load(l.Context())
 	require.NoError(l, err)
 	require.Empty(l, loaded.Problems)

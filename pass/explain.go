@@ -140,3 +140,22 @@ func uidOf(object *unstructured.Unstructured) string {
 	}
 	return string(object.GetUID())
 }
+
+// ObjectNames lists the tenant's objects of one of the policy's kinds as namespace/name: as many as a shell can offer
+// somebody who types one.
+func ObjectNames(ctx context.Context, o Options, kind string) ([]string, error) {
+	loaded, err := loadTarget(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	tenant, err := connectTenant(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer tenant.Close()
+	var all []schema.GroupVersionKind
+	for _, resource := range loaded.policy.Spec.Resources {
+		all = append(all, schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind))
+	}
+	return snapshot.Names(ctx, tenant, all, kind)
+}

@@ -293,16 +293,21 @@ func (l *line) answerLease(r *request) (int, []byte) {
 
 // patch makes of a JSON patch the object that it asks for.
 func (r *request) patch(there *unstructured.Unstructured) error {
-	patch, err := jsonpatch.DecodePatch(r.raw)
-	if err != nil {
-		return err
-	}
-	text, err := patch.Apply(encode(there.Object))
+	text, err := patched(there, r.raw)
 	if err != nil {
 		return err
 	}
 	r.method = http.MethodPut
 	return json.Unmarshal(text, &r.body.Object)
+}
+
+// patched applies a JSON patch to an object.
+func patched(object *unstructured.Unstructured, sent []byte) ([]byte, error) {
+	patch, err := jsonpatch.DecodePatch(sent)
+	if err != nil {
+		return nil, err
+	}
+	return patch.Apply(encode(object.Object))
 }
 
 // answerDecision serves the SyncDecision, which the model keeps, and so loses with all else that it loses.

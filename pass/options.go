@@ -27,6 +27,11 @@ type Options struct {
 	// DryRun plans and reports, and writes nothing anywhere, not even the Lease.
 	DryRun bool
 
+	// RenderedInterval is the interval that whatever starts passes from outside was made for; 0 where that is not known.
+	// With RenderedForAll it was made for several tenants, and is the shortest of their intervals.
+	RenderedInterval time.Duration
+	RenderedForAll   bool
+
 	// PassTimeout, LeaseDuration and RequestTimeout nest: request < lease < pass.
 	PassTimeout, LeaseDuration, RequestTimeout time.Duration
 	// Concurrency is how many writes may be in flight.

@@ -187,15 +187,20 @@ func (r *recording) set(key record.Key, state record.State) {
 }
 
 // digest tells one disagreement of a pair from the next: by its reason, its fields, and the cause that an API server
-// gave, without the figures in it, which may be other ones each time (`used: 3, limited: 3`).
+// gave, without the figures in it, which may be other ones each time (`used: 3, limited: 3`). One schedule that does not
+// fit is told from the next by the message, which has both.
 func (r *recording) digest(d record.Decision) record.Hash {
 	fields := make([]any, len(d.Fields))
 	for i, field := range d.Fields {
 		fields[i] = field
 	}
-	return r.hasher.Hash(map[string]any{
+	about := map[string]any{
 		"reason": string(d.Reason), "fields": fields, "guard": r.guardID, "error": figures.ReplaceAllString(d.Error, "#"),
-	})
+	}
+	if d.Reason == record.ScheduleMismatch {
+		about["message"] = d.Message
+	}
+	return r.hasher.Hash(about)
 }
 
 var figures = regexp.MustCompile(`[0-9]+`)

@@ -157,6 +157,7 @@ func (r *run) pass(ctx context.Context) error {
 		return nil
 	})
 	taken.Forget()
+	r.compareSchedule(planned)
 	r.result.PlanID = planned.GuardID
 	r.result.Message = planned.GuardMessage
 	if r.DryRun {
@@ -247,7 +248,7 @@ func (r *run) retired() []schema.GroupKind {
 	if !r.RetireKinds || r.loaded == nil {
 		return nil
 	}
-	named := map[schema.GroupKind]bool{}
+	named := map[schema.GroupKind]bool{scheduleKey.GroupKind(): true} // which history knows, and never crosses
 	for _, resource := range r.target.policy.Spec.Resources {
 		named[schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind).GroupKind()] = true
 	}

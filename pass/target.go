@@ -31,6 +31,15 @@ func LoadSchedule(ctx context.Context, o Options) (policy.Schedule, error) {
 	return loaded.policy.Schedule(), nil
 }
 
+// LoadPolicy reads the policy that a tenant is synced by, with the defaults for what it leaves out.
+func LoadPolicy(ctx context.Context, o Options) (*policy.SyncPolicy, error) {
+	loaded, err := loadTarget(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return loaded.policy, nil
+}
+
 func loadTarget(ctx context.Context, o Options) (*target, error) {
 	object, err := o.Host.Dynamic().Resource(policy.TenantClusterResource).Namespace(o.Namespace).Get(ctx, o.Tenant, metav1.GetOptions{})
 	if err != nil {

@@ -77,6 +77,9 @@ const (
 	NameCollision Reason = "NameCollision"
 	// Immutable: the change touches what the API does not let change, and replacing the object would lose data.
 	Immutable Reason = "Immutable"
+	// ScheduleMismatch: about the SyncPolicy, not about a pair: its interval is another one than the CronJob that started
+	// the pass was rendered for.
+	ScheduleMismatch Reason = "ScheduleMismatch"
 	// Rejected: an API server refused the write, or the Pod Security level forbids it; the cause is in the decision's error.
 	Rejected Reason = "Rejected"
 	// KindUnavailable: the kind cannot be read on one side, so nothing of it is done.

@@ -27,6 +27,8 @@ type app struct {
 	environ []string
 	// terminationFile is where the last words go.
 	terminationFile string
+	// plugin says that kubectl started it.
+	plugin bool
 	passFuncs
 
 	log  *slog.Logger

@@ -33,6 +33,7 @@ type config struct {
 	Policy                 string `env:"SYNCPASS_POLICY" shown:"the policy that the TenantCluster names" accepts:"the path of a YAML file" doc:"a SyncPolicy in a YAML file instead"`
 
 	Window         time.Duration `env:"SYNCPASS_WINDOW,default=0s" shown:"0: for ever" accepts:"a duration such as 55s, or 0" doc:"schedule only: exit when no further pass fits"`
+	Rendered       time.Duration `env:"SYNCPASS_RENDERED_INTERVAL,default=0s" shown:"0: nothing is compared" accepts:"a duration such as 30s, or 0" doc:"the policy's interval that the CronJob behind this process was rendered for; a pass says once that its schedule fits no more"`
 	PassTimeout    time.Duration `env:"SYNCPASS_PASS_TIMEOUT,default=5m" accepts:"a duration such as 5m" doc:"deadline of one pass; longer than the lease"`
 	RequestTimeout time.Duration `env:"SYNCPASS_REQUEST_TIMEOUT,default=15s" accepts:"a duration such as 15s" doc:"deadline of one request; shorter than the lease"`
 	LeaseDuration  time.Duration `env:"SYNCPASS_LEASE_DURATION,default=30s" accepts:"a duration such as 30s" doc:"how long a dead pass keeps others out; at least 1.5 times the request timeout"`
@@ -122,6 +123,7 @@ func (c config) faults(env environment, faulty map[string]bool) []error {
 	check(c.TenantKubeconfig == "" || c.TenantKubeconfigSecret == "", "a file and a Secret exclude each other: unset one of SYNCPASS_TENANT_KUBECONFIG and SYNCPASS_TENANT_KUBECONFIG_SECRET", "SYNCPASS_TENANT_KUBECONFIG_SECRET", "SYNCPASS_TENANT_KUBECONFIG")
 
 	check(c.Window >= 0, "is negative", "SYNCPASS_WINDOW")
+	check(c.Rendered >= 0, "is negative", "SYNCPASS_RENDERED_INTERVAL")
 	check(c.RequestTimeout > 0, "is not above 0", "SYNCPASS_REQUEST_TIMEOUT")
 	check(c.LeaseDuration-c.RequestTimeout >= c.RequestTimeout/2, fmt.Sprintf("is less than 1.5 times SYNCPASS_REQUEST_TIMEOUT (%s), so a request of a dead pass could outlive its lease: raise it, or lower SYNCPASS_REQUEST_TIMEOUT", c.RequestTimeout), "SYNCPASS_LEASE_DURATION", "SYNCPASS_REQUEST_TIMEOUT")
 	check(c.PassTimeout > c.LeaseDuration, fmt.Sprintf("is not longer than SYNCPASS_LEASE_DURATION (%s): raise it, or lower SYNCPASS_LEASE_DURATION and SYNCPASS_REQUEST_TIMEOUT", c.LeaseDuration), "SYNCPASS_PASS_TIMEOUT", "SYNCPASS_LEASE_DURATION")

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -160,10 +162,17 @@ func checkShared(c config, tenants []types.NamespacedName) error {
 	return nil
 }
 
-// shardOf says which part of an Indexed Job looks after a tenant. It depends on the tenant's name alone, so that
-// every Pod of the Job splits the tenants in the same way without asking the others.
+// shardOf says which part of an Indexed Job looks after a tenant: the one that scores highest for it (rendezvous hashing,
+// https://en.wikipedia.org/wiki/Rendezvous_hashing). It depends on the tenant's name alone, so that every Pod of the Job
+// splits the tenants in the same way without asking the others; and where the number of parts changes, only the tenants
+// move that the new part takes, or that the last one leaves behind.
 func shardOf(tenant types.NamespacedName, shards int) int {
-	hash := fnv.New64a()
-	hash.Write([]byte(tenant.String()))
-	return int(hash.Sum64() % uint64(shards))
+	best, highest := 0, uint64(0)
+	for shard := range shards {
+		digest := sha256.Sum256([]byte(strconv.Itoa(shard) + "/" + tenant.String()))
+		if score := binary.BigEndian.Uint64(digest[:8]); score > highest {
+			best, highest = shard, score
+		}
+	}
+	return best
 }

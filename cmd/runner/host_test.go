@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 )
 
 func connected(t *testing.T, f *fakeHost, c config) host {
@@ -85,7 +88,38 @@ func TestShardsStayAsTheyAre(t *testing.T) {
 	for _, name := range tenantNames("team-dev/dev", "team-dev/prod", "a/b", "b/a") {
 		got = append(got, shardOf(name, 1000))
 	}
-	assert.Equal(t, []int{934, 702, 689, 253}, got)
+	assert.Equal(t, []int{468, 518, 250, 887}, got)
+}
+
+// Whatever the tenants are called: each is in exactly one part, the parts are of like size, and one part more takes its
+// share of tenants from all others while no tenant moves between these.
+func TestAFurtherShardTakesItsShareAndMovesNothingElse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const tenants = 1000
+		shards := rapid.IntRange(1, 20).Draw(t, "shards")
+		prefix := rapid.StringMatching("[a-z]{0,20}").Draw(t, "prefix")
+		taken, sizes := 0, make([]int, shards)
+		for i := range tenants {
+			name := types.NamespacedName{Namespace: prefix + strconv.Itoa(i%7), Name: "t" + strconv.Itoa(i)}
+			before, after := shardOf(name, shards), shardOf(name, shards+1)
+			sizes[before]++
+			if after != before {
+				require.Equal(t, shards, after, "%s moves between parts that stay", name)
+				taken++
+			}
+		}
+		// Six standard deviations of a binomial distribution, which chance exceeds once in 10^9 times.
+		share := func(parts int) (mean, slack float64) {
+			p := 1 / float64(parts)
+			return tenants * p, 6 * math.Sqrt(tenants*p*(1-p))
+		}
+		mean, slack := share(shards + 1)
+		require.InDelta(t, mean, float64(taken), slack, "tenants that the further part takes")
+		for shard, size := range sizes {
+			mean, slack := share(shards)
+			require.InDelta(t, mean, float64(size), slack, "tenants of part %d of %d", shard, shards)
+		}
+	})
 }
 
 func TestListsThatFailSayTheNextStep(t *testing.T) {

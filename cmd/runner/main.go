@@ -20,6 +20,7 @@ func run(passes passFuncs) (exitCode int) {
 	defer signal.Stop(signals)
 	ctx, stop := stopOnSignal(context.Background(), signals, os.Exit)
 	defer stop()
+	plugin, args := calledAs(os.Args[0], os.Args[1:])
 	a := app{
 		stdout:          os.Stdout,
 		stderr:          os.Stderr,
@@ -28,9 +29,10 @@ func run(passes passFuncs) (exitCode int) {
 		env:             os.LookupEnv,
 		environ:         os.Environ(),
 		terminationFile: terminationFile,
+		plugin:          plugin,
 		passFuncs:       passes,
 	}
-	return a.execute(ctx, os.Args[1:])
+	return a.execute(ctx, args)
 }
 
 // width is that of the terminal that stderr is, in characters; 0 where it is none, or does not say.

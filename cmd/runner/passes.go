@@ -111,6 +111,8 @@ func (s *session) options(tenant types.NamespacedName) (pass.Options, error) {
 		TenantKubeconfigFile:   c.TenantKubeconfig,
 		TenantKubeconfigSecret: c.TenantKubeconfigSecret,
 		Policy:                 fromFile,
+		RenderedInterval:       c.Rendered,
+		RenderedForAll:         c.AllNamespaces,
 		PassTimeout:            c.PassTimeout,
 		LeaseDuration:          c.LeaseDuration,
 		RequestTimeout:         c.RequestTimeout,

@@ -20,17 +20,21 @@ func (a *app) rootCommand() *cobra.Command {
 	root := a.passCommand()
 	root.Use = "runner"
 	root.Short = "One complete pass for each selected tenant"
-	root.Long = about + "\n\n" + environmentHelp() + "\n" + tracesHelp + "\n\n" + exitCodeHelp()
+	root.Long = about + "\n\n" + environmentHelp() + "\n" + tracesHelp + "\n\n" + exitCodeHelp() + "\n" + pluginHelp
 	root.Example = "  runner                     one pass (the same as runner pass)\n" +
 		"  runner plan -o wide        what the next pass would do\n" +
 		"  SYNCPASS_TENANT=dev SYNCPASS_NAMESPACE=team-dev runner pass -o json"
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.CompletionOptions.DisableDefaultCmd = true
 	root.SuggestionsMinimumDistance = 2
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
-	root.AddCommand(a.passCommand(), a.planCommand(), a.scheduleCommand(), a.explainCommand(), a.versionCommand())
+	root.AddCommand(a.passCommand(), a.planCommand(), a.scheduleCommand(), a.explainCommand(), a.renderCommand(), a.versionCommand(), a.docsCommand())
+	a.addSelectionFlags(root)
+	a.addCompletions(root)
+	if a.plugin {
+		asPlugin(root)
+	}
 	return root
 }
 
@@ -84,6 +88,7 @@ func (a *app) versionCommand() *cobra.Command {
 
 func addOutputFlag(cmd *cobra.Command, format *outputFormat) {
 	cmd.Flags().VarP(format, "output", "o", "output format: "+formatNames())
+	mustComplete(cmd, "output", cobra.FixedCompletions(stringsOf(outputFormats), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // noArguments refuses what stands after the verb; on the root command that is a verb that does not exist.

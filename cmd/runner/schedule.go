@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/syncpass/syncpass/pass"
+	"github.com/syncpass/syncpass/policy"
 )
 
 // schedule runs the verb schedule: passes at each policy's interval, until a signal comes or the window closes.
@@ -25,7 +26,13 @@ func (a *app) schedule(ctx context.Context) error {
 		}
 		return tenants, err
 	}
-	scheduler.load = s.schedule
+	scheduler.load = func(ctx context.Context, t types.NamespacedName) (policy.Schedule, error) {
+		schedule, err := s.schedule(ctx, t)
+		if err == nil {
+			s.telemetry.metrics.Scheduled(t, schedule)
+		}
+		return schedule, err
+	}
 	scheduler.pass = func(ctx context.Context, t types.NamespacedName) pass.Result { return s.pass(ctx, t, false) }
 	scheduler.window, scheduler.concurrency = s.config.Window, s.config.TenantConcurrency
 	// A pass has a short deadline of its own for recording, after its timeout; far beyond both it hangs.

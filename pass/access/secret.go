@@ -20,9 +20,9 @@ var kubeconfigKeys = []string{"kubeconfig", "kubeconfig.yaml", "config", "value"
 // would have a mirror by the name that the kubeconfig of a tenant a-x-b-x-dev is looked for under.
 const mirrorAnnotation = "tenantplane.io/virtual-name"
 
-// kubeconfigSecrets returns the names under which tools keep the Secret of a tenant, in the order in which they are
+// KubeconfigSecrets returns the names under which tools keep the Secret of a tenant, in the order in which they are
 // tried: syncpass's own, Cluster API's, vcluster's, Kamaji's.
-func kubeconfigSecrets(tenant string) []string {
+func KubeconfigSecrets(tenant string) []string {
 	return []string{tenant + "-control-plane-kubeconfig", tenant + "-kubeconfig", "vc-" + tenant, tenant + "-admin-kubeconfig"}
 }
 
@@ -35,7 +35,7 @@ func kubeconfigSecrets(tenant string) []string {
 // The error is a *ConfigError where a Secret or its key is missing or forbidden; otherwise the host could not be asked,
 // see Unreachable.
 func FindKubeconfig(ctx context.Context, core corev1client.SecretsGetter, namespace, tenant, explicit string) (data []byte, source string, err error) {
-	names := kubeconfigSecrets(tenant)
+	names := KubeconfigSecrets(tenant)
 	if explicit != "" {
 		names = []string{explicit}
 	}

@@ -137,11 +137,14 @@ func TestImportsPointOneWay(t *testing.T) {
 		"pass": {
 			"pass/access", "pass/apply", "pass/kinds", "pass/lease", "pass/plan", "pass/snapshot", "policy", "record", "record/store",
 		},
+		"manifests": {},
 		"cmd/runner": {
-			"cmd/runner/metrics", "cmd/runner/progress", "cmd/runner/tracing", "pass", "pass/access", "pass/lease", "policy", "record", "record/store",
+			"cmd/runner/metrics", "cmd/runner/progress", "cmd/runner/render", "cmd/runner/tracing",
+			"pass", "pass/access", "pass/lease", "policy", "record", "record/store",
 		},
-		"cmd/runner/metrics":  {"pass", "pass/access", "record"},
+		"cmd/runner/metrics":  {"pass", "pass/access", "policy", "record"},
 		"cmd/runner/progress": {"pass"},
+		"cmd/runner/render":   {"manifests", "pass/kinds", "policy"},
 		"cmd/runner/tracing":  {"pass", "pass/access", "record"},
 	}
 	for name, p := range packages(t) {

@@ -2,7 +2,7 @@ package plan
 
 import (
 	"crypto/sha256"
-	"fmt"
+	"encoding/binary"
 	"strings"
 	"time"
 
@@ -44,11 +44,13 @@ func (c *computation) moved(p *pair, side record.Side, object *unstructured.Unst
 // entry with every change of what the entry is about
 // (https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.37/#managedfieldsentry-v1-meta).
 func writes(object metav1.Object) record.Fingerprint {
-	digest := sha256.New()
+	told := make([]byte, 0, 512)
 	timed := false
 	note := func(manager, operation, subresource, at string) {
 		timed = timed || at != ""
-		fmt.Fprintf(digest, "%q %q %q %q\n", manager, operation, subresource, at)
+		for _, part := range [...]string{manager, operation, subresource, at} {
+			told = append(binary.AppendUvarint(told, uint64(len(part))), part...)
+		}
 	}
 	if whole, ok := object.(*unstructured.Unstructured); ok {
 		// GetManagedFields would convert the sets of fields, too, which are most of an object's metadata.
@@ -71,7 +73,8 @@ func writes(object metav1.Object) record.Fingerprint {
 	if !timed {
 		return record.Fingerprint{}
 	}
-	return record.Fingerprint(digest.Sum(nil)[:len(record.Fingerprint{})])
+	sum := sha256.Sum256(told)
+	return record.Fingerprint(sum[:len(record.Fingerprint{})])
 }
 
 func (c *computation) hash(p *pair, side record.Side, object *unstructured.Unstructured) record.Hash {

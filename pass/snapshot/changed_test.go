@@ -183,12 +183,9 @@ func TestAHostListThatBeginsAnewTakesTheTenantsWithIt(t *testing.T) {
 
 func TestWhatIsNoMetadataListIsNoEmptyOne(t *testing.T) {
 	for name, body := range map[string]string{
-		"no resourceVersion": `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{},"items":[]}`,
-		"no items":           `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"items":null}`,
-		"cut off":            `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"it`,
-		"twice":              metadataList("", item("default", "a"), item("default", "a")),
-		"for ever":           metadataList("again", item("default", "a")),
-		"no name":            metadataList("", item("default", "")),
+		"twice":    metadataList("", item("default", "a"), item("default", "a")),
+		"for ever": metadataList("again", item("default", "a")),
+		"no name":  metadataList("", item("default", "")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := known(t, "one")
@@ -202,6 +199,10 @@ func TestWhatIsNoMetadataListIsNoEmptyOne(t *testing.T) {
 
 func TestAServerWithoutMetadataListsIsReadAsAWhole(t *testing.T) {
 	for name, body := range map[string]string{
+		"no resourceVersion":    `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{},"items":[]}`,
+		"no items":              `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"items":null}`,
+		"cut off":               `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"it`,
+		"labels that are none":  metadataList("", `{"metadata":{"namespace":"default","name":"one","uid":"t","resourceVersion":"5","labels":{"a":7}}}`),
 		"another kind of list":  `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[]}`,
 		"an item without a uid": metadataList("", `{"metadata":{"namespace":"default","name":"one","resourceVersion":"5"}}`),
 	} {

@@ -25,7 +25,8 @@ const metadataPageSize = 2000
 const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
 	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
-// errNoMetadata marks an answer of a server that does not give metadata alone: the list is to be read as a whole.
+// errNoMetadata marks an answer that is no list of metadata alone. The list is to be read as a whole then, which tells a
+// malformed object from the others, and an answer that is no list at all from one that an older server gives.
 var errNoMetadata = errors.New("the server gives no metadata-only list")
 
 var metadataDecoder = func() runtime.Decoder {
@@ -122,20 +123,12 @@ func (l metadataList) once(ctx context.Context, size int) error {
 // decodeMetadata takes nothing for a list that is none.
 func decodeMetadata(body []byte) (*metav1.PartialObjectMetadataList, error) {
 	object, _, err := metadataDecoder.Decode(body, nil, nil)
-	if runtime.IsNotRegisteredError(err) || runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) {
-		return nil, errNoMetadata
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotAList, err)
-	}
 	page, ok := object.(*metav1.PartialObjectMetadataList)
 	switch {
-	case !ok:
+	case err != nil, !ok, page.ResourceVersion == "":
 		return nil, errNoMetadata
-	case page.ResourceVersion == "":
-		return nil, fmt.Errorf("%w: it has no resourceVersion", errNotAList)
 	case page.Items == nil && bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")): // protobuf does not tell none from an empty list
-		return nil, fmt.Errorf("%w: it has no items", errNotAList)
+		return nil, errNoMetadata
 	}
 	return page, nil
 }

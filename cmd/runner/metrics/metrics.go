@@ -13,6 +13,7 @@ import (
 
 	"github.com/syncpass/syncpass/pass"
 	"github.com/syncpass/syncpass/pass/access"
+	"github.com/syncpass/syncpass/policy"
 	"github.com/syncpass/syncpass/record"
 )
 
@@ -106,10 +107,8 @@ func (m *Metrics) Pass(r pass.Result) {
 	}
 	m.passes.WithLabelValues(r.Namespace, r.Tenant, string(r.Outcome)).Inc()
 	m.duration.WithLabelValues(r.Namespace, r.Tenant).Observe(r.EndTime.Sub(r.StartTime.Time).Seconds())
-	if r.Schedule != nil && r.Schedule.Enabled {
-		m.interval.WithLabelValues(r.Namespace, r.Tenant).Set(r.Schedule.Interval.Seconds())
-	} else if r.Schedule != nil {
-		m.interval.DeleteLabelValues(r.Namespace, r.Tenant)
+	if r.Schedule != nil {
+		m.scheduled(r.Namespace, r.Tenant, *r.Schedule)
 	}
 	if r.Outcome == record.Completed || r.Outcome == record.CompletedWithErrors {
 		m.lastSuccess.WithLabelValues(r.Namespace, r.Tenant).Set(float64(r.EndTime.UnixMicro()) / 1e6)
@@ -144,6 +143,23 @@ func (m *Metrics) decided(r pass.Result) {
 		m.pairs.WithLabelValues(r.Namespace, r.Tenant).Set(float64(kept))
 		m.failed.WithLabelValues(r.Namespace, r.Tenant).Set(float64(r.Counts.Error))
 		m.withheld.WithLabelValues(r.Namespace, r.Tenant).Set(float64(total))
+	}
+}
+
+// Scheduled says at which interval a tenant has passes, if any: while its policy pauses them, no pass does.
+func (m *Metrics) Scheduled(tenant types.NamespacedName, s policy.Schedule) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil || m.known[tenant] {
+		m.scheduled(tenant.Namespace, tenant.Name, s)
+	}
+}
+
+func (m *Metrics) scheduled(namespace, tenant string, s policy.Schedule) {
+	if s.Enabled {
+		m.interval.WithLabelValues(namespace, tenant).Set(s.Interval.Seconds())
+	} else {
+		m.interval.DeleteLabelValues(namespace, tenant)
 	}
 }
 

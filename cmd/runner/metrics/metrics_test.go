@@ -172,6 +172,15 @@ func TestAPausedPolicyHasNoInterval(t *testing.T) {
 	paused.Schedule = &policy.Schedule{Interval: 30 * time.Second}
 	m.Pass(paused)
 	assert.NotContains(t, scrape(t, m), "syncpass_interval_seconds")
+
+	m.Pass(ended(dev, record.Completed))
+	m.Keep([]types.NamespacedName{dev})
+	m.Scheduled(dev, policy.Schedule{Enabled: true, Interval: time.Hour})
+	hourly, _ := value(t, scrape(t, m), "syncpass_interval_seconds", "namespace=team-dev", "tenant=dev")
+	assert.EqualValues(t, 3600, hourly)
+	m.Scheduled(dev, policy.Schedule{Interval: time.Hour})
+	m.Scheduled(types.NamespacedName{Namespace: "team-dev", Name: "gone"}, policy.Schedule{Enabled: true, Interval: time.Hour})
+	assert.NotContains(t, scrape(t, m), "syncpass_interval_seconds", "without any pass")
 }
 
 func TestATenantThatIsGoneTakesItsSeriesWithIt(t *testing.T) {
