@@ -47,11 +47,14 @@ build: ## bin/runner for this machine, with the links that make it a plugin of k
 man: build ## a man page for each verb, in bin/man1
 	bin/runner docs man bin/man1
 
+# Tests that talk to API servers wait for them half of the time, so there are more of them at once than processors.
+PARALLEL ?= 3
+
 # -count=1: a result from the cache would say nothing about the API servers on this machine.
 test: lint control-planes ## everything: lint, then unit, property and scenario tests against real API servers
 	@echo "==> go test"
 	@tally=$$(mktemp) && trap 'rm -f "$$tally"' EXIT && \
-	SYNCPASS_TEST_TALLY="$$tally" $(GO) test -count=1 -timeout 60m ./... && sed 's/^/==> /' "$$tally"
+	SYNCPASS_TEST_TALLY="$$tally" $(GO) test -count=1 -parallel $(PARALLEL) -timeout 60m ./... && sed 's/^/==> /' "$$tally"
 
 test-unit: ## the tests that need no API server; seconds
 	@$(GO) test -short ./...

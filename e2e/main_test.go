@@ -53,7 +53,7 @@ subjects: [{kind: ServiceAccount, namespace: kube-system, name: syncpass-e2e}]
 `
 
 // surroundings are the two control planes that all tests of the package share. No
-// test that uses them may run in parallel with another.
+// test that uses them may run in parallel with another that uses the same ones.
 type surroundings struct {
 	// ctx ends when the tests are interrupted.
 	ctx context.Context

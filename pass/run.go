@@ -271,7 +271,7 @@ func (r *run) input(taken plan.Snapshot) plan.Input {
 		Mapping:        r.target.mapping,
 		Snapshot:       taken, MaxDeletePercent: r.MaxDeletePercent,
 		Confirmed: r.target.cluster.Annotations[kinds.AnnotationConfirmDeletes],
-		Now:       time.Now(),
+		Now:       time.Now(), Later: !r.DryRun,
 	}
 	if r.recording != nil {
 		input.History = r.recording.history

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/term"
@@ -20,6 +21,11 @@ func run(passes passFuncs) (exitCode int) {
 	defer signal.Stop(signals)
 	ctx, stop := stopOnSignal(context.Background(), signals, os.Exit)
 	defer stop()
+	if os.Getenv("GOGC") == "" {
+		// A pass holds much for a short time. Collecting at half its size again instead of at double costs a few percent of
+		// the processor time, and saves a third of the memory that its Pod must ask for.
+		debug.SetGCPercent(50)
+	}
 	plugin, args := calledAs(os.Args[0], os.Args[1:])
 	a := app{
 		stdout:          os.Stdout,

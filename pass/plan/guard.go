@@ -39,7 +39,7 @@ func (c *computation) guard() {
 		step := &c.plan.Steps[i]
 		step.Message = fmt.Sprintf("%s (%s) withheld: %s; %s", step.Action, step.Reason, c.cause(reason[i]), how)
 		step.Action, step.Reason = record.Skip, reason[i]
-		step.Want, step.Intent = nil, nil
+		step.Want, step.Complete, step.Intent = nil, nil, nil
 	}
 	c.plan.GuardMessage = fmt.Sprintf("%d changes withheld: %s; %s", len(withheld), c.cause(reason[withheld[0]]), how)
 }

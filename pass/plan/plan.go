@@ -91,6 +91,9 @@ type Input struct {
 	Confirmed string
 	// Now is written into records, and tells when tokens are due for renewal; nothing else depends on it.
 	Now time.Time
+	// Later leaves the making of objects that are to be created to when their turn comes, by Step.Complete: a plan that is to
+	// be carried out need not hold all of them, one that is to be shown does.
+	Later bool
 }
 
 // Plan is what a pass is to do, and what it learned without doing anything.
@@ -151,8 +154,8 @@ type Step struct {
 	GraceSeconds *int64
 	// Tokens are what a Pod's mirror mounts: provided with a Create, renewed by an Update that has nothing else to write.
 	Tokens *kinds.Tokens
-	// Awaits are Services that this plan creates and whose addresses Want is to have; Complete makes Want with them, by
-	// Service name, and is nil where nothing is awaited.
+	// Awaits are Services that this plan creates and whose addresses Want is to have. Complete makes Want, with them by
+	// Service name, where it has to wait for them or is to be made when its turn comes (see Input.Later); nil elsewhere.
 	Awaits   []record.Key
 	Complete func(addresses map[string]string) *unstructured.Unstructured
 	// Source is the other side of the pair as it was read; nil where it is gone.

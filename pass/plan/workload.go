@@ -26,13 +26,22 @@ func (c *computation) create(p *pair, step Step) {
 			step.Tokens = &tokens
 		}
 		step.Awaits = c.awaited[p.key.Namespace]
-		if len(step.Awaits) > 0 {
-			step.Complete = func(addresses map[string]string) *unstructured.Unstructured {
-				return c.completed(addresses).Project(p.kind, p.tenant, nil, p.keep)
-			}
+	}
+	mapping := c.Mapping
+	switch {
+	case len(step.Awaits) > 0:
+		step.Complete = func(addresses map[string]string) *unstructured.Unstructured {
+			return c.completed(addresses).Project(p.kind, p.tenant, nil, p.keep)
+		}
+	case c.Later:
+		step.Complete = func(map[string]string) *unstructured.Unstructured {
+			return mapping.Project(p.kind, p.tenant, nil, p.keep)
 		}
 	}
 	c.push(p, step, want)
+	if c.Later {
+		c.plan.Steps[len(c.plan.Steps)-1].Want = nil
+	}
 }
 
 // forbidden refuses a pair whose mirror may not become want.
