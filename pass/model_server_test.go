@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/syncpass/syncpass/pass/access"
 	"github.com/syncpass/syncpass/pass/modeltest"
 	"github.com/syncpass/syncpass/record"
 )
@@ -30,6 +31,10 @@ type circuit struct {
 	version int
 	lease   *unstructured.Unstructured
 	stopped map[*modeltest.Pass]chan struct{}
+	// begin, progress and observe are told of each pass; nil for nobody.
+	begin    func(context.Context, Phase) (context.Context, func(error))
+	progress func(done, total int)
+	observe  access.Observe
 }
 
 func newCircuit() *circuit { return &circuit{stopped: map[*modeltest.Pass]chan struct{}{}} }

@@ -93,7 +93,7 @@ func (c *circuit) pass(m *modeltest.Model, p *modeltest.Pass) modeltest.Report {
 		lines[side] = &line{circuit: c, model: m, pass: p, side: side, die: cancel}
 		cluster, err := access.NewHost(&rest.Config{
 			Host: "http://" + string(side), Transport: lines[side], ContentConfig: rest.ContentConfig{ContentType: "application/json"},
-		}, access.Options{RequestTimeout: modelTimeout})
+		}, access.Options{RequestTimeout: modelTimeout, Observe: c.observe})
 		if err != nil {
 			panic(err) // it is the same for every pass
 		}
@@ -103,6 +103,7 @@ func (c *circuit) pass(m *modeltest.Model, p *modeltest.Pass) modeltest.Report {
 		Host: clusters[record.Host], Namespace: m.Mapping.HostNamespace, Tenant: m.Mapping.Tenant,
 		PassTimeout: 24 * time.Hour, LeaseDuration: modelLease, RequestTimeout: modelTimeout, Concurrency: 1,
 		MaxDeletePercent: modeltest.MaxDeletePercent, RetireKinds: p.Policy.Retire, Identity: "model", Log: slog.New(slog.DiscardHandler),
+		Begin: c.begin, Progress: c.progress,
 	}, func(r *run, _ context.Context) error {
 		cluster := &policy.TenantCluster{ObjectMeta: metav1.ObjectMeta{Name: m.Mapping.Tenant, Annotations: map[string]string{kinds.AnnotationConfirmDeletes: p.Confirmed}}}
 		r.target = &target{cluster: cluster, policy: syncPolicy(p.Policy), mapping: m.Mapping}

@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -58,6 +59,16 @@ type Options struct {
 	// Identity names this process in the Lease and in Events.
 	Identity string
 	Log      *slog.Logger
+
+	// Begin is told that a phase begins. The phase goes on under the context that it returns, and its end, with what it
+	// failed of, is told to the function. Nil: nobody is told.
+	Begin func(ctx context.Context, phase Phase) (context.Context, func(error))
+	// Progress is told during PhaseApply how many of the planned writes have had an answer, from many goroutines at once.
+	// Nil: nobody is told.
+	Progress func(done, total int)
+	// ObserveTenant is told of every request to the tenant's API server; whoever made Host sees to the host's. Nil: nobody
+	// is told.
+	ObserveTenant access.Observe
 }
 
 // Result is what a pass did, in the form that `-o json` prints.

@@ -68,7 +68,7 @@ func through(ctx context.Context, o Options, load func(*run, context.Context) er
 		}
 		return err
 	}
-	err := load(r, limited)
+	err := r.phase(limited, PhaseLoad, func(ctx context.Context) error { return load(r, ctx) })
 	if err == nil {
 		err = r.underLease(limited, r.pass)
 	}
@@ -99,8 +99,11 @@ func (r *run) underLease(ctx context.Context, f func(context.Context) error) (er
 	if r.DryRun {
 		return f(ctx)
 	}
-	r.lease, err = lease.Acquire(ctx, r.Host.Coordination().Leases(r.Namespace), lease.Options{
-		Name: lease.Name(r.Tenant), Identity: r.Identity + "/" + r.result.ID, Duration: r.LeaseDuration, Owner: &r.target.mapping.Owner,
+	err = r.phase(ctx, PhaseLease, func(ctx context.Context) (err error) {
+		r.lease, err = lease.Acquire(ctx, r.Host.Coordination().Leases(r.Namespace), lease.Options{
+			Name: lease.Name(r.Tenant), Identity: r.Identity + "/" + r.result.ID, Duration: r.LeaseDuration, Owner: &r.target.mapping.Owner,
+		})
+		return err
 	})
 	if err != nil {
 		return err
@@ -135,15 +138,24 @@ func (r *run) pass(ctx context.Context) error {
 	defer cancel()
 	telling, stop := outliving(ctx, eventsWithin)
 	defer stop()
-	if err := r.loadRecord(ctx); err != nil {
+	var taken plan.Snapshot
+	var resources snapshot.Resources
+	err := r.phase(ctx, PhaseSnapshot, func(ctx context.Context) (err error) {
+		if err := r.loadRecord(ctx); err != nil {
+			return err
+		}
+		taken, resources, err = r.take(ctx)
 		return err
-	}
-	taken, resources, err := r.take(ctx)
+	})
 	if err != nil {
 		return err
 	}
 	writer := r.writer(resources)
-	planned := r.plan(ctx, taken, writer)
+	var planned *plan.Plan
+	_ = r.phase(ctx, PhasePlan, func(ctx context.Context) error { // fails at nothing
+		planned = r.plan(ctx, taken, writer)
+		return nil
+	})
 	taken.Forget()
 	r.compareSchedule(planned)
 	r.result.PlanID = planned.GuardID
@@ -162,10 +174,7 @@ func (r *run) pass(ctx context.Context) error {
 	if err := r.reserve(ctx, planned, taken); err != nil {
 		return err
 	}
-	if err := writer.RenewLeases(ctx, planned.Leases); err != nil {
-		r.Log.Warn("Nodes of the tenant have missed a heartbeat", "error", err)
-	}
-	results, stopped := writer.Execute(ctx, planned.Steps)
+	results, stopped := r.apply(ctx, planned, writer)
 	for i := range results {
 		r.result.Decisions = append(r.result.Decisions, results[i].Decision)
 		r.Log.Debug("Decided", "decision", results[i].Decision)
@@ -299,9 +308,11 @@ func (r *run) reserve(ctx context.Context, planned *plan.Plan, taken plan.Snapsh
 	}
 	r.recording.intend(planned)
 	r.epoch.Store(nil)
-	err := r.store.Reserve(ctx, r.loaded, store.Reservation{
-		PassID: r.result.ID, Tenant: identity(planned, taken), History: r.recording.history,
-		Entries: r.recording.ahead(planned, r.retain()),
+	err := r.phase(ctx, PhaseReserve, func(ctx context.Context) error {
+		return r.store.Reserve(ctx, r.loaded, store.Reservation{
+			PassID: r.result.ID, Tenant: identity(planned, taken), History: r.recording.history,
+			Entries: r.recording.ahead(planned, r.retain()),
+		})
 	})
 	if err != nil {
 		return err
@@ -323,18 +334,24 @@ func (r *run) record(recording, telling context.Context, planned *plan.Plan, res
 	r.recording.refresh(planned)
 	entries, told := r.recording.entries(r.recording.trail, r.retain())
 	r.epoch.Store(nil)
-	_, err := r.store.Record(recording, r.loaded, store.Result{
-		LastPass: record.LastPass{
-			ID: r.result.ID, StartTime: r.result.StartTime, EndTime: metav1.NewMicroTime(time.Now()),
-			Outcome: r.result.Outcome, Message: r.result.Message, Counts: r.result.Counts,
-		},
-		Conflicts: r.recording.waiting, Entries: entries, Tenant: identity(planned, taken), History: r.recording.history,
+	err := r.phase(recording, PhaseRecord, func(ctx context.Context) error {
+		_, err := r.store.Record(ctx, r.loaded, store.Result{
+			LastPass: record.LastPass{
+				ID: r.result.ID, StartTime: r.result.StartTime, EndTime: metav1.NewMicroTime(time.Now()),
+				Outcome: r.result.Outcome, Message: r.result.Message, Counts: r.result.Counts,
+			},
+			Conflicts: r.recording.waiting, Entries: entries, Tenant: identity(planned, taken), History: r.recording.history,
+		})
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("the pass did its work but could not record it: %w", err)
 	}
+	if len(told) == 0 {
+		return nil
+	}
 	events := store.NewRecorder(r.Host.Core(), r.Namespace, r.target.mapping.Owner, r.Identity, r.Concurrency)
-	if err := events.Record(telling, told...); err != nil {
+	if err := r.phase(telling, PhaseEvents, func(ctx context.Context) error { return events.Record(ctx, told...) }); err != nil {
 		r.Log.Warn("Some Events were not written; the SyncDecision has the decisions", "error", err)
 	}
 	return nil

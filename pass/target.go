@@ -98,7 +98,7 @@ func connectTenant(ctx context.Context, o Options) (*access.Cluster, error) {
 	} else if kubeconfig, source, err = access.FindKubeconfig(ctx, o.Host.Core(), o.Namespace, o.Tenant, o.TenantKubeconfigSecret); err != nil {
 		return nil, fmt.Errorf("finding the tenant's kubeconfig: %w", err)
 	}
-	tenant, err := access.NewTenant(kubeconfig, access.Options{RequestTimeout: o.RequestTimeout, UserAgent: o.UserAgent})
+	tenant, err := access.NewTenant(kubeconfig, access.Options{RequestTimeout: o.RequestTimeout, UserAgent: o.UserAgent, Observe: o.ObserveTenant})
 	if err != nil {
 		return nil, fmt.Errorf("the tenant's kubeconfig from %s: %w", source, err)
 	}

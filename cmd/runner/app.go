@@ -11,15 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/syncpass/syncpass/cmd/runner/progress"
 	"github.com/syncpass/syncpass/pass"
+	"github.com/syncpass/syncpass/record"
 )
 
 // app is one run of the program: what it takes from the world around it, and what it leaves behind.
 type app struct {
 	stdout, stderr io.Writer
-	// tty says that a person reads stderr.
-	tty bool
-	env environment
+	// tty says that a person reads stderr; width, how many characters fit into a line there.
+	tty   bool
+	width func() int
+	env   environment
 	// environ lists the environment as os.Environ does.
 	environ []string
 	// terminationFile is where the last words go.
@@ -28,8 +31,12 @@ type app struct {
 	plugin bool
 	passFuncs
 
-	log     *slog.Logger
-	text    bool
+	log  *slog.Logger
+	text bool
+	// screen is stderr where lines can change in place; nil elsewhere.
+	screen *progress.Screen
+	// flush sends what is left of the traces.
+	flush   func(context.Context)
 	started bool // whether a verb that works on tenants got under way
 	results []pass.Result
 	// differences says that planned writes are to show in the exit code.
@@ -38,10 +45,18 @@ type app struct {
 
 // execute runs the verb that args name, and returns the exit code.
 func (a *app) execute(ctx context.Context, args []string) int {
+	if a.tty {
+		if terminal, _ := a.env.Lookup("TERM"); terminal != "dumb" {
+			a.screen = progress.NewScreen(a.stderr, a.width)
+			a.stderr = a.screen // so that what is written there and the lines leave each other whole
+		}
+	}
 	// Until the configuration says otherwise, errors are about the command line, and somebody reads them.
 	a.log, a.text = newLog(a.stderr, slog.LevelInfo, "text", a.tty), true
+	a.flush = func(context.Context) {} // until there are traces
 	root := a.rootCommand()
 	root.SetArgs(args)
+	defer func() { a.flush(ctx) }() // last: nobody waits for it
 	err := root.ExecuteContext(ctx)
 	cause := context.Cause(ctx)
 	code := exitCode(err, cause, a.results, a.differences)
@@ -61,7 +76,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 
 // start reads the configuration and finds the host. Everything that is wrong with the configuration, and with the
 // policy file that it names, is reported together, and before any request is sent.
-func (a *app) start() (*session, error) {
+func (a *app) start(ctx context.Context) (*session, error) {
 	a.started = true
 	c, err := loadConfig(a.env)
 	a.log, a.text = newLog(a.stderr, c.LogLevel, c.LogFormat, a.tty), textLog(c.LogFormat, a.tty)
@@ -75,7 +90,8 @@ func (a *app) start() (*session, error) {
 	b := thisBuild()
 	a.log.Debug("Configuration", "build", b.String(), "variables", c)
 
-	h, err := connectHost(c, b.userAgent())
+	w := a.newTelemetry(ctx, b.version)
+	h, err := connectHost(c, b.userAgent(), w.observe(record.Host))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +101,7 @@ func (a *app) start() (*session, error) {
 	}
 	// The hostname, which in a Pod is its name, is for people; the rest tells two processes of one machine apart.
 	identity := hostname + "_" + string(uuid.NewUUID())
-	return &session{config: c, log: a.log, host: h, identity: identity, userAgent: b.userAgent(), passFuncs: a.passFuncs}, nil
+	return &session{config: c, log: a.log, host: h, identity: identity, userAgent: b.userAgent(), telemetry: w, passFuncs: a.passFuncs}, nil
 }
 
 // pass runs the verbs pass and plan: one pass or dry run for each tenant, printed.
@@ -101,6 +117,9 @@ func (a *app) pass(ctx context.Context, format outputFormat, dryRun bool) error 
 		}
 	}
 	a.results = s.passes(ctx, tenants, dryRun)
+	if !dryRun {
+		defer s.push(ctx, a.results) // after people have what they wait for
+	}
 	if err := printResults(a.stdout, format, dryRun, a.results); err != nil {
 		return fmt.Errorf("printing the results: %w", err)
 	}
@@ -115,7 +134,7 @@ func (a *app) pass(ctx context.Context, format outputFormat, dryRun bool) error 
 // selectTenants starts a session and lists the tenants that its configuration selects. The session's host is the
 // caller's to close.
 func (a *app) selectTenants(ctx context.Context) (*session, []types.NamespacedName, error) {
-	s, err := a.start()
+	s, err := a.start(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -104,7 +104,7 @@ func (a *app) look(ctx context.Context, find func(context.Context, *session) ([]
 		return nil, err
 	}
 	c.RequestTimeout = min(c.RequestTimeout, completionTimeout)
-	h, err := connectHost(c, thisBuild().userAgent())
+	h, err := connectHost(c, thisBuild().userAgent(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -14,11 +14,14 @@ import (
 	"github.com/sethvargo/go-envconfig"
 	"k8s.io/apimachinery/pkg/util/validation"
 	podsecurity "k8s.io/pod-security-admission/api"
+
+	"github.com/syncpass/syncpass/cmd/runner/metrics"
 )
 
 // config is everything the environment can say. The tags are the one source of names, defaults and descriptions: the
 // help text and the README's table come from them (see variables). "shown" replaces the default in these where the
-// default is not a literal; "accepts" completes the sentence "accepted: …" of an error.
+// default is not a literal; "accepts" completes the sentence "accepted: …" of an error; "credentials" marks an address that
+// may have a password in it.
 type config struct {
 	Namespace     string `env:"SYNCPASS_NAMESPACE" shown:"own pod's, else the kubeconfig context's" accepts:"the name of a namespace" doc:"namespace of the TenantClusters"`
 	Tenant        string `env:"SYNCPASS_TENANT" shown:"all in the namespace" accepts:"the name of a TenantCluster" doc:"one TenantCluster"`
@@ -52,7 +55,8 @@ type config struct {
 
 	LogLevel    slog.Level `env:"SYNCPASS_LOG_LEVEL,default=info" accepts:"debug, info, warn or error" doc:"least severe log line to print"`
 	LogFormat   string     `env:"SYNCPASS_LOG_FORMAT" shown:"text on a tty, json elsewhere" accepts:"text or json" doc:"form of the log"`
-	MetricsAddr string     `env:"SYNCPASS_METRICS_ADDR,default=:9090" accepts:"an address such as :9090" doc:"schedule only: where /healthz and /readyz are served"`
+	MetricsAddr string     `env:"SYNCPASS_METRICS_ADDR,default=:9090" accepts:"an address such as :9090" doc:"schedule only: where /metrics, /healthz and /readyz are served"`
+	Pushgateway string     `env:"SYNCPASS_PUSHGATEWAY" credentials:"before the @" accepts:"an http or https URL such as http://pushgateway:9091" doc:"where pass, and schedule with a window, push their metrics at the end"`
 }
 
 // environment looks variables up. A variable that is set to the empty string counts as unset: left to itself,
@@ -146,6 +150,10 @@ func (c config) faults(env environment, faulty map[string]bool) []error {
 	check(slices.Contains(levels, c.LogLevel), "is no such level", "SYNCPASS_LOG_LEVEL")
 	check(slices.Contains([]string{"", "text", "json"}, c.LogFormat), "is no such form", "SYNCPASS_LOG_FORMAT")
 	check(isListenAddress(c.MetricsAddr), "is no address to listen on", "SYNCPASS_METRICS_ADDR")
+	if c.Pushgateway != "" {
+		_, err := metrics.ParseGateway(c.Pushgateway)
+		check(err == nil, fmt.Sprint(err), "SYNCPASS_PUSHGATEWAY")
+	}
 	return found
 }
 
@@ -169,7 +177,7 @@ func fault(env environment, name, cause string) error {
 	v := all[slices.IndexFunc(all, func(v variable) bool { return v.name == name })]
 	value := v.defaultValue + " (default)"
 	if given, set := env.Lookup(name); set {
-		value = mask(given)
+		value = mask(v.withoutCredentials(given))
 	}
 	return fmt.Errorf("%s=%s: %s; accepted: %s", name, value, cause, v.accepts)
 }
@@ -193,7 +201,7 @@ func mask(value string) string {
 func (c config) LogValue() slog.Value {
 	var attrs []slog.Attr
 	for _, v := range variables() {
-		value := fmt.Sprint(v.valueIn(c))
+		value := v.withoutCredentials(fmt.Sprint(v.valueIn(c)))
 		if isSecret(value) {
 			value = mask(value)
 		}

@@ -47,7 +47,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"SYNCPASS_PASS_TIMEOUT": "20s", "SYNCPASS_REQUEST_TIMEOUT": "2s", "SYNCPASS_LEASE_DURATION": "3s",
 		"SYNCPASS_CONCURRENCY": "1", "SYNCPASS_TENANT_CONCURRENCY": "2", "SYNCPASS_SHARDS": "3", "JOB_COMPLETION_INDEX": "2",
 		"SYNCPASS_MAX_DELETE_PERCENT": "0", "SYNCPASS_RETIRE_KINDS": "true", "SYNCPASS_LOG_LEVEL": "WARN",
-		"SYNCPASS_LOG_FORMAT": "json", "SYNCPASS_METRICS_ADDR": "127.0.0.1:0",
+		"SYNCPASS_LOG_FORMAT": "json", "SYNCPASS_METRICS_ADDR": "127.0.0.1:0", "SYNCPASS_PUSHGATEWAY": "http://pushgateway:9091",
 		"SYNCPASS_WORKLOAD_SERVICE_ACCOUNT": "nobody", "SYNCPASS_TENANT_API_ENDPOINT": "https://tenant:6443", "SYNCPASS_TENANT_DNS": "10.0.0.10",
 		"SYNCPASS_POD_SECURITY": "restricted", "SYNCPASS_PRIORITY_CLASSES": "high, low.example.com",
 	}))
@@ -58,7 +58,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		Concurrency: 1, TenantConcurrency: 2, Shards: 3, ShardIndex: 2, MaxDeletePercent: 0, RetireKinds: true,
 		WorkloadServiceAccount: "nobody", TenantAPIEndpoint: "https://tenant:6443", TenantDNS: "10.0.0.10",
 		PodSecurity: "restricted", PriorityClasses: []string{"high", "low.example.com"},
-		LogLevel: slog.LevelWarn, LogFormat: "json", MetricsAddr: "127.0.0.1:0",
+		LogLevel: slog.LevelWarn, LogFormat: "json", MetricsAddr: "127.0.0.1:0", Pushgateway: "http://pushgateway:9091",
 	}, c)
 
 	c, err = loadConfig(environmentOf(map[string]string{"SYNCPASS_ALL_NAMESPACES": "true", "SYNCPASS_TENANT_KUBECONFIG_SECRET": "admin"}))
@@ -103,6 +103,16 @@ func TestEachFaultNamesVariableValueCauseAndWhatIsAccepted(t *testing.T) {
 			`SYNCPASS_MAX_DELETE_PERCENT="101": is not between 0 and 100; accepted: a whole number from 0 to 100`},
 		{"an address without a port", map[string]string{"SYNCPASS_METRICS_ADDR": "localhost"},
 			`SYNCPASS_METRICS_ADDR="localhost": is no address to listen on; accepted: an address such as :9090`},
+		{"a Pushgateway without a scheme, with a password", map[string]string{"SYNCPASS_PUSHGATEWAY": "me:s3cret/@pushgateway:9091"},
+			`SYNCPASS_PUSHGATEWAY="***@pushgateway:9091": is no http or https URL; accepted: an http or https URL such as http://pushgateway:9091`},
+		{"a Pushgateway with a port that is none, and a password", map[string]string{"SYNCPASS_PUSHGATEWAY": "http://me:s3cret@pushgateway:metrics"},
+			`SYNCPASS_PUSHGATEWAY="http://***@pushgateway:metrics": is no URL; accepted: an http or https URL such as http://pushgateway:9091`},
+		{"a Pushgateway of another scheme, with a password", map[string]string{"SYNCPASS_PUSHGATEWAY": "ftp://me:s3cret@pushgateway:9091"},
+			`SYNCPASS_PUSHGATEWAY="ftp://***@pushgateway:9091": is no http or https URL; accepted: an http or https URL such as http://pushgateway:9091`},
+		{"a Pushgateway without a host", map[string]string{"SYNCPASS_PUSHGATEWAY": "http://:9091"},
+			`SYNCPASS_PUSHGATEWAY="http://:9091": names no host; accepted: an http or https URL such as http://pushgateway:9091`},
+		{"a Pushgateway with a query", map[string]string{"SYNCPASS_PUSHGATEWAY": "http://pushgateway:9091/?a=b"},
+			`SYNCPASS_PUSHGATEWAY="http://pushgateway:9091/?a=b": has a query or a fragment; accepted: an http or https URL such as http://pushgateway:9091`},
 		{"a DNS server by name", map[string]string{"SYNCPASS_TENANT_DNS": "kube-dns"},
 			`SYNCPASS_TENANT_DNS="kube-dns": is no IP address; accepted: an IP address`},
 		{"a Pod Security level that is none", map[string]string{"SYNCPASS_POD_SECURITY": "Baseline"},
@@ -161,6 +171,15 @@ func TestAKubeconfigPastedWhereItsPathBelongsIsNotShown(t *testing.T) {
 	assert.NotContains(t, log.String(), "s3cret")
 	assert.Contains(t, log.String(), `variables.SYNCPASS_TENANT_KUBECONFIG="(300 bytes, not shown)"`)
 	assert.Contains(t, log.String(), `variables.SYNCPASS_LEASE_DURATION=30s`)
+}
+
+func TestThePasswordOfThePushgatewayIsNotShown(t *testing.T) {
+	c, err := loadConfig(environmentOf(map[string]string{"SYNCPASS_PUSHGATEWAY": "https://me:s3cret@pushgateway:9091/prefix", "SYNCPASS_POLICY": "/home/me@here/policy.yaml"}))
+	require.NoError(t, err)
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("Configuration", "variables", c)
+	assert.Contains(t, log.String(), "variables.SYNCPASS_PUSHGATEWAY=https://***@pushgateway:9091/prefix")
+	assert.Contains(t, log.String(), "variables.SYNCPASS_POLICY=/home/me@here/policy.yaml")
 }
 
 func TestUnknownVariablesAreNamedWithTheNearestKnownOne(t *testing.T) {

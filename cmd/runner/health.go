@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// serveHealth answers the kubelet's probes while the scheduler runs: /healthz (is the cron alive) and /readyz (has the
-// first pass ended). Where nobody asked for the address, one that is taken is no reason not to run passes. The returned
+// serveHealth answers scrapes by Prometheus, /metrics, and the kubelet's probes while the scheduler runs: /healthz (is the
+// cron alive) and /readyz (has the first pass ended). Where nobody asked for the address, one that is taken is no reason not to run passes. The returned
 // function ends the server, and waits for its end.
 func (a *app) serveHealth(s *session, scheduler *scheduler) (stop func(), err error) {
 	listener, err := net.Listen("tcp", s.config.MetricsAddr)
@@ -19,11 +19,11 @@ func (a *app) serveHealth(s *session, scheduler *scheduler) (stop func(), err er
 		if _, asked := a.env.Lookup("SYNCPASS_METRICS_ADDR"); asked {
 			return nil, invalid(fmt.Errorf("SYNCPASS_METRICS_ADDR: %w", err))
 		}
-		s.log.Warn("Health probes are not served; SYNCPASS_METRICS_ADDR takes another address", "error", err)
+		s.log.Warn("Metrics and health probes are not served; SYNCPASS_METRICS_ADDR takes another address", "error", err)
 		return func() {}, nil
 	}
 	server := &http.Server{
-		Handler:           healthHandler(scheduler.alive, scheduler.isReady),
+		Handler:           healthHandler(scheduler.alive, scheduler.isReady, s.telemetry.metrics.Handler(s.log)),
 		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      5 * time.Second,
 		IdleTimeout:       time.Minute,
@@ -34,7 +34,7 @@ func (a *app) serveHealth(s *session, scheduler *scheduler) (stop func(), err er
 	go func() {
 		defer close(ended)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("Health probes are no longer served", "error", err)
+			s.log.Error("Metrics and health probes are no longer served", "error", err)
 		}
 	}()
 	return func() {
@@ -43,8 +43,9 @@ func (a *app) serveHealth(s *session, scheduler *scheduler) (stop func(), err er
 	}, nil
 }
 
-func healthHandler(alive func() error, ready func() bool) http.Handler {
+func healthHandler(alive func() error, ready func() bool, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, alive()) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		var err error

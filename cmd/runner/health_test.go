@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/syncpass/syncpass/cmd/runner/metrics"
 )
 
 func TestProbes(t *testing.T) {
@@ -26,10 +28,12 @@ func TestProbes(t *testing.T) {
 		{"/healthz", hung, true, 503, "the cron hangs\n"},
 		{"/readyz", hung, true, 200, "ok\n"},
 		{"/readyz", nil, false, 503, "the first pass has not ended\n"},
+		{"/metrics", hung, false, 200, "syncpass_pairs 1\n"},
 		{"/", nil, true, 404, "404 page not found\n"},
 	} {
 		answer := httptest.NewRecorder()
-		handler := healthHandler(func() error { return tt.alive }, func() bool { return tt.ready })
+		scrape := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "syncpass_pairs 1\n") })
+		handler := healthHandler(func() error { return tt.alive }, func() bool { return tt.ready }, scrape)
 		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, tt.path, nil))
 		assert.Equal(t, tt.code, answer.Code, tt.path)
 		assert.Equal(t, tt.body, answer.Body.String(), tt.path)
@@ -44,7 +48,7 @@ func TestProbesAreServedAndEnd(t *testing.T) {
 
 	log := slog.New(slog.DiscardHandler)
 	a := app{env: environmentOf(nil)}
-	stop, err := a.serveHealth(&session{log: log, config: config{MetricsAddr: addr}}, newScheduler(log))
+	stop, err := a.serveHealth(&session{log: log, config: config{MetricsAddr: addr}, telemetry: telemetry{metrics: metrics.New()}}, newScheduler(log))
 	require.NoError(t, err)
 	response, err := http.Get("http://" + addr + "/healthz")
 	require.NoError(t, err)
@@ -63,7 +67,7 @@ func TestAnAddressThatIsTakenMattersWhereSomebodyAskedForIt(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	log := slog.New(slog.DiscardHandler)
-	s := &session{log: log, config: config{MetricsAddr: taken.Addr().String()}}
+	s := &session{log: log, config: config{MetricsAddr: taken.Addr().String()}, telemetry: telemetry{metrics: metrics.New()}}
 
 	asked := app{env: environmentOf(map[string]string{"SYNCPASS_METRICS_ADDR": s.config.MetricsAddr})}
 	_, err = asked.serveHealth(s, newScheduler(log))

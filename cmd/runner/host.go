@@ -36,12 +36,12 @@ type host struct {
 
 // connectHost finds the host cluster: by the kubeconfig that is named, else as the cluster that this process runs in,
 // else by KUBECONFIG or ~/.kube/config. No request is sent yet.
-func connectHost(c config, userAgent string) (host, error) {
+func connectHost(c config, userAgent string, observe access.Observe) (host, error) {
 	restConfig, namespace, err := hostConfig(c.HostKubeconfig)
 	if err != nil {
 		return host{}, invalid(err)
 	}
-	cluster, err := access.NewHost(restConfig, access.Options{RequestTimeout: c.RequestTimeout, UserAgent: userAgent})
+	cluster, err := access.NewHost(restConfig, access.Options{RequestTimeout: c.RequestTimeout, UserAgent: userAgent, Observe: observe})
 	if err != nil {
 		return host{}, invalid(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 func connected(t *testing.T, f *fakeHost, c config) host {
 	c.HostKubeconfig = f.serve(t)
-	h, err := connectHost(c, "test")
+	h, err := connectHost(c, "test", nil)
 	require.NoError(t, err)
 	t.Cleanup(h.cluster.Close)
 	return h
@@ -144,11 +144,11 @@ func TestHostAccessThatCannotBeUsedIsInvalid(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
-	_, err := connectHost(config{}, "test")
+	_, err := connectHost(config{}, "test", nil)
 	assert.ErrorContains(t, err, "set SYNCPASS_HOST_KUBECONFIG to the host cluster's kubeconfig")
 	assert.Equal(t, exitInvalid, exitCode(err, nil, nil, false))
 
-	_, err = connectHost(config{HostKubeconfig: "/does/not/exist"}, "test")
+	_, err = connectHost(config{HostKubeconfig: "/does/not/exist"}, "test", nil)
 	assert.ErrorContains(t, err, `SYNCPASS_HOST_KUBECONFIG="/does/not/exist"`)
 	assert.Equal(t, exitInvalid, exitCode(err, nil, nil, false))
 }
@@ -156,7 +156,7 @@ func TestHostAccessThatCannotBeUsedIsInvalid(t *testing.T) {
 func TestKubeconfigOfTheEnvironmentIsUsedOutsideOfPods(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", writeKubeconfig(t, "http://127.0.0.1:1"))
-	h, err := connectHost(config{}, "test")
+	h, err := connectHost(config{}, "test", nil)
 	require.NoError(t, err)
 	assert.Equal(t, "http://127.0.0.1:1", h.cluster.Server())
 	assert.Equal(t, "team-dev", h.namespace)

@@ -31,6 +31,7 @@ func run(passes passFuncs) (exitCode int) {
 		stdout:          os.Stdout,
 		stderr:          os.Stderr,
 		tty:             term.IsTerminal(int(os.Stderr.Fd())),
+		width:           width,
 		env:             os.LookupEnv,
 		environ:         os.Environ(),
 		terminationFile: terminationFile,
@@ -38,4 +39,13 @@ func run(passes passFuncs) (exitCode int) {
 		passFuncs:       passes,
 	}
 	return a.execute(ctx, args)
+}
+
+// width is that of the terminal that stderr is, in characters; 0 where it is none, or does not say.
+func width() int {
+	columns, _, err := term.GetSize(int(os.Stderr.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
 }

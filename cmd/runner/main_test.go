@@ -42,6 +42,8 @@ func passByName(ctx context.Context, o pass.Options) pass.Result {
 		r.Outcome = record.Guarded
 	case "locked":
 		r.Outcome = record.Locked
+	case "traced":
+		traced(ctx, o)
 	case "panics":
 		panic("index out of range")
 	case "waits":

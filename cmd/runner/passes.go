@@ -24,6 +24,7 @@ type session struct {
 	host   host
 	// identity names this process in Leases and Events, userAgent this program to API servers.
 	identity, userAgent string
+	telemetry           telemetry
 	passFuncs
 }
 
@@ -55,12 +56,14 @@ func (s *session) passes(ctx context.Context, tenants []types.NamespacedName, dr
 func (s *session) pass(ctx context.Context, tenant types.NamespacedName, dryRun bool) (result pass.Result) {
 	started := time.Now()
 	log := s.log.With("namespace", tenant.Namespace, "tenant", tenant.Name)
+	ctx, followed := s.telemetry.begin(ctx, tenant, dryRun, log)
 	defer func() {
 		if p := recover(); p != nil {
 			log.Error("Pass panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			result = ended(started, outcomeFailed, fmt.Errorf("the pass panicked: %v: this is a fault of the runner, its log has the stack", p))
 		}
 		result.Namespace, result.Tenant = tenant.Namespace, tenant.Name
+		followed.end(result)
 	}()
 	if ctx.Err() != nil {
 		return ended(started, record.Stopped, fmt.Errorf("not started: %w", context.Cause(ctx)))
@@ -70,6 +73,7 @@ func (s *session) pass(ctx context.Context, tenant types.NamespacedName, dryRun 
 		return ended(started, record.Invalid, err)
 	}
 	options.DryRun, options.Log = dryRun, log
+	followed.options(&options)
 	return s.run(ctx, options)
 }
 

@@ -98,6 +98,9 @@ func TestAPassIsGivenTheWholeConfiguration(t *testing.T) {
 	assert.Equal(t, "p", got.Policy.Name)
 	require.NotNil(t, got.Log)
 	got.Policy, got.Log = nil, nil
+	require.NotNil(t, got.Begin)
+	require.NotNil(t, got.Progress)
+	got.Begin, got.Progress = nil, nil // functions cannot be compared
 	assert.Equal(t, pass.Options{
 		Namespace: "team-dev", Tenant: "dev", TenantKubeconfigFile: "/k", TenantKubeconfigSecret: "s", DryRun: true,
 		PassTimeout: 3, RequestTimeout: 1, LeaseDuration: 2, Concurrency: 5, MaxDeletePercent: 6, RetireKinds: true,

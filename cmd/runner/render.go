@@ -241,7 +241,7 @@ func (a *app) renderOptions(c config, f renderFlags) render.Options {
 
 // fromHost asks the host for the tenants, their policies, and what it calls their kinds.
 func (a *app) fromHost(ctx context.Context, c config, o *render.Options) error {
-	h, err := connectHost(c, thisBuild().userAgent())
+	h, err := connectHost(c, thisBuild().userAgent(), nil)
 	if err != nil {
 		return err
 	}

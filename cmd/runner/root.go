@@ -13,11 +13,14 @@ const about = `runner carries out SyncPolicies: one complete pass for each selec
 A pass lists the objects of the policy's kinds in the tenant and on the host, plans what crosses which way, applies
 it, and records each decision in the tenant's SyncDecision. Nothing runs between passes.`
 
+const tracesHelp = `OpenTelemetry traces are sent where the standard OTEL_ variables say, by http/protobuf; there are none without
+OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_TRACES_EXPORTER=otlp.`
+
 func (a *app) rootCommand() *cobra.Command {
 	root := a.passCommand()
 	root.Use = "runner"
 	root.Short = "One complete pass for each selected tenant"
-	root.Long = about + "\n\n" + environmentHelp() + "\n" + exitCodeHelp() + "\n" + pluginHelp
+	root.Long = about + "\n\n" + environmentHelp() + "\n" + tracesHelp + "\n\n" + exitCodeHelp() + "\n" + pluginHelp
 	root.Example = "  runner                     one pass (the same as runner pass)\n" +
 		"  runner plan -o wide        what the next pass would do\n" +
 		"  SYNCPASS_TENANT=dev SYNCPASS_NAMESPACE=team-dev runner pass -o json"
@@ -65,7 +68,7 @@ func (a *app) scheduleCommand() *cobra.Command {
 		Use:   "schedule",
 		Short: "Passes at each policy's driftDetection.interval, the first one at once",
 		Long: "Passes at each policy's driftDetection.interval, the first one at once, until a signal comes or SYNCPASS_WINDOW closes.\n" +
-			"/healthz and /readyz are served on SYNCPASS_METRICS_ADDR.",
+			"/metrics, /healthz and /readyz are served on SYNCPASS_METRICS_ADDR.",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.schedule(cmd.Context()) },
 	}

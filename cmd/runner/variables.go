@@ -11,6 +11,8 @@ import (
 type variable struct {
 	name, defaultValue, accepts, doc string
 	field                            int
+	// credentials says that a value may be an address with a password in it.
+	credentials bool
 }
 
 // variables lists the environment variables that the runner reads, in the order of config.
@@ -23,13 +25,28 @@ func variables() []variable {
 		if shown, ok := tag.Lookup("shown"); ok {
 			value = shown
 		}
-		list = append(list, variable{name: name, defaultValue: value, accepts: tag.Get("accepts"), doc: tag.Get("doc"), field: i})
+		list = append(list, variable{
+			name: name, defaultValue: value, accepts: tag.Get("accepts"), doc: tag.Get("doc"), field: i, credentials: tag.Get("credentials") != "",
+		})
 	}
 	return list
 }
 
 func (v variable) valueIn(c config) any {
 	return reflect.ValueOf(c).Field(v.field).Interface()
+}
+
+// withoutCredentials is a value as it may be shown: an address without its user and password, also one that is faulty.
+func (v variable) withoutCredentials(value string) string {
+	end := strings.LastIndex(value, "@")
+	if !v.credentials || end < 0 {
+		return value
+	}
+	scheme, _, found := strings.Cut(value[:end], "://")
+	if !found {
+		return "***" + value[end:]
+	}
+	return scheme + "://***" + value[end:]
 }
 
 // serviceLink matches the variables that the kubelet sets in a Pod for each Service of the namespace: a Service named

@@ -26,6 +26,8 @@ type Options struct {
 	RequestTimeout time.Duration
 	// UserAgent names this program to the server. Empty: client-go's default.
 	UserAgent string
+	// Observe is told of every request. Nil: nobody is.
+	Observe Observe
 }
 
 // Cluster is the way to one API server. All clients of a Cluster share their connections; client-side rate limiting is
@@ -36,6 +38,7 @@ type Cluster struct {
 	transport  http.RoundTripper
 	credential []byte
 	requests   *atomic.Int64
+	observe    Observe
 
 	dynamic      dynamic.Interface
 	core         corev1client.CoreV1Interface
@@ -85,7 +88,7 @@ func newCluster(config *rest.Config, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{config: config, transport: transport}
+	c := &Cluster{config: config, transport: transport, observe: o.Observe}
 	if err := c.connect(); err != nil {
 		return nil, err
 	}
@@ -97,7 +100,7 @@ func (c *Cluster) connect() error {
 	c.requests = new(atomic.Int64)
 	client := &http.Client{
 		Timeout:   c.config.Timeout,
-		Transport: &retrier{next: &counter{next: c.transport, requests: c.requests}, backoff: retryBackoff},
+		Transport: &retrier{next: &counter{next: c.transport, requests: c.requests, observe: c.observe}, backoff: retryBackoff},
 	}
 	var errs [4]error
 	c.dynamic, errs[0] = dynamic.NewForConfigAndClient(c.config, client)

@@ -91,14 +91,25 @@ func (b *boundedBody) tooLarge() error {
 	return fmt.Errorf("%w: more than %d bytes", ErrBodyTooLarge, b.limit)
 }
 
-// counter counts requests.
+// counter counts requests, and tells of each. It stands before the transport that adds the credentials.
 type counter struct {
 	next     http.RoundTripper
 	requests *atomic.Int64
+	observe  Observe // nil for nobody
 }
 
 // RoundTrip implements http.RoundTripper.
 func (c *counter) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.requests.Add(1)
-	return c.next.RoundTrip(req)
+	if c.observe == nil {
+		return c.next.RoundTrip(req)
+	}
+	answered := c.observe(req.Context(), describe(req))
+	resp, err := c.next.RoundTrip(req)
+	status := 0
+	if err == nil {
+		status = resp.StatusCode
+	}
+	answered(status)
+	return resp, err
 }

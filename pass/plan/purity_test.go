@@ -137,9 +137,15 @@ func TestImportsPointOneWay(t *testing.T) {
 		"pass": {
 			"pass/access", "pass/apply", "pass/kinds", "pass/lease", "pass/plan", "pass/snapshot", "policy", "record", "record/store",
 		},
-		"manifests":         {},
-		"cmd/runner/render": {"manifests", "pass/kinds", "policy"},
-		"cmd/runner":        {"cmd/runner/render", "pass", "pass/access", "pass/lease", "policy", "record", "record/store"},
+		"manifests": {},
+		"cmd/runner": {
+			"cmd/runner/metrics", "cmd/runner/progress", "cmd/runner/render", "cmd/runner/tracing",
+			"pass", "pass/access", "pass/lease", "policy", "record", "record/store",
+		},
+		"cmd/runner/metrics":  {"pass", "pass/access", "policy", "record"},
+		"cmd/runner/progress": {"pass"},
+		"cmd/runner/render":   {"manifests", "pass/kinds", "policy"},
+		"cmd/runner/tracing":  {"pass", "pass/access", "record"},
 	}
 	for name, p := range packages(t) {
 		allowed, known := may[name]
@@ -150,6 +156,20 @@ func TestImportsPointOneWay(t *testing.T) {
 		for _, target := range p.Imports {
 			if within, ok := strings.CutPrefix(target, module); ok {
 				require.Contains(t, allowed, within, "%s must not import %s", name, within)
+			}
+		}
+	}
+}
+
+// A pass hands back results; what becomes of them as metrics and traces is the runner's alone.
+func TestOnlyTheRunnerKnowsOfMetricsAndTraces(t *testing.T) {
+	for name, p := range packages(t) {
+		for _, target := range p.Imports {
+			if strings.HasPrefix(target, "github.com/prometheus/") {
+				require.Equal(t, "cmd/runner/metrics", name, "imports %s", target)
+			}
+			if strings.HasPrefix(target, "go.opentelemetry.io/") {
+				require.Equal(t, "cmd/runner/tracing", name, "imports %s", target)
 			}
 		}
 	}
