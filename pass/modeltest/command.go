@@ -32,6 +32,7 @@ const (
 	Confirms
 	Herds
 	Thins
+	Resolves
 )
 
 // Command is one thing that happens.
@@ -134,6 +135,8 @@ func (c Command) String() string {
 		return "the policy becomes " + c.Policy.String()
 	case Confirms:
 		return "a person confirms what the guard withheld last"
+	case Resolves:
+		return fmt.Sprintf("a person annotates the mirror of %s to keep the %s's content", c.Pair, c.Side)
 	case Herds:
 		return fmt.Sprintf("the tenant makes %d objects", herdSize)
 	case Thins:
@@ -176,6 +179,8 @@ var (
 		{LosesRecord, BacksUp, Restores, ChangesPolicy},
 		{Herds, Thins, Confirms},
 		{Herds, Thins, Confirms, LabelsOut, ChangesPolicy, BacksUp, Restores, LosesRecord},
+		{Resolves},
+		{Resolves, LabelsOut, ChangesPolicy, Resolves, LosesRecord, Resolves, BacksUp, Restores},
 	}
 	faults = []FaultKind{
 		NoFault, CrashAfter, PeopleBetween, NoFault, CrashBefore, AnswerLost, NoFault, PassBetween, NoFault, RequestLost, CrashAfter, NoFault,
@@ -223,7 +228,7 @@ func drawCommand(t *rapid.T, what What, ways []FaultKind) Command {
 		if what == LabelsOut {
 			c.Side = record.Tenant
 		}
-		if what == Edits || what == Deletes {
+		if what == Edits || what == Deletes || what == Resolves {
 			c.Side = rapid.SampledFrom(sides).Draw(t, "side")
 		}
 		if what == Edits {
@@ -252,7 +257,7 @@ func drawFault(t *rapid.T, ways []FaultKind) Fault {
 // drawPeople is what people do in the middle of a pass.
 func drawPeople(t *rapid.T) []Command {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Command {
-		return drawCommand(t, rapid.SampledFrom([]What{Edits, Edits, Edits, Deletes}).Draw(t, "what"), nil)
+		return drawCommand(t, rapid.SampledFrom([]What{Edits, Edits, Edits, Deletes, Resolves}).Draw(t, "what"), nil)
 	}), 0, 2).Draw(t, "people")
 }
 

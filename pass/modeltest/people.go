@@ -41,6 +41,17 @@ func (m *Model) people(c Command) bool {
 			delete(labels, kinds.LabelManagedBy)
 			object.SetLabels(labels)
 		})
+	case Resolves:
+		mirror := m.mirror(c.Pair)
+		if mirror == nil {
+			return false
+		}
+		object := mirror.DeepCopy()
+		annotations := object.GetAnnotations()
+		annotations[kinds.AnnotationResolve] = string(c.Side)
+		object.SetAnnotations(annotations)
+		m.touches(record.Host, c.Pair)
+		host.put(object, people)
 	case Occupies:
 		if host.objects[m.mirrorName(c.Pair)] != nil {
 			return false
