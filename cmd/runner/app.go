@@ -16,10 +16,11 @@ import (
 
 // app is one run of the program: what it takes from the world around it, and what it leaves behind.
 type app struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
-	// tty says that a person reads stderr.
-	tty bool
-	env environment
+	// tty says that a person reads stderr, asks that one types into stdin as well.
+	tty, asks bool
+	env       environment
 	// environ lists the environment as os.Environ does.
 	environ []string
 	// terminationFile is where the last words go.

@@ -11,7 +11,9 @@ import (
 	"github.com/syncpass/syncpass/pass"
 )
 
-func main() { os.Exit(run(passFuncs{run: pass.Run, loadSchedule: pass.LoadSchedule})) }
+func main() {
+	os.Exit(run(passFuncs{run: pass.Run, loadSchedule: pass.LoadSchedule, findConflicts: pass.FindConflicts, resolve: pass.Resolve}))
+}
 
 // run is the whole program but for its end.
 func run(passes passFuncs) (exitCode int) {
@@ -21,10 +23,13 @@ func run(passes passFuncs) (exitCode int) {
 	ctx, stop := stopOnSignal(context.Background(), signals, os.Exit)
 	defer stop()
 	plugin, args := calledAs(os.Args[0], os.Args[1:])
+	tty := term.IsTerminal(int(os.Stderr.Fd()))
 	a := app{
+		stdin:           os.Stdin,
 		stdout:          os.Stdout,
 		stderr:          os.Stderr,
-		tty:             term.IsTerminal(int(os.Stderr.Fd())),
+		tty:             tty,
+		asks:            tty && term.IsTerminal(int(os.Stdin.Fd())),
 		env:             os.LookupEnv,
 		environ:         os.Environ(),
 		terminationFile: terminationFile,
