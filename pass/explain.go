@@ -156,19 +156,27 @@ func explain(ctx context.Context, o Options, find func(*run, plan.Input, snapsho
 		return nil, err
 	}
 	in, planned := r.planFrom(limited, r.input(taken), r.writer(resources))
+	if err := available(taken, key); err != nil {
+		return nil, err
+	}
 	if kinds.IsNode(key.GroupKind()) {
 		return r.explainNode(key, in, planned)
-	}
-	for _, kind := range taken.Kinds {
-		if kind.GroupKind() == key.GroupKind() && kind.Unavailable != "" {
-			return nil, fmt.Errorf("nothing is known about %s %s/%s, and nothing of its kind is touched: %s", key.Kind, key.Namespace, key.Name, strings.TrimSpace(kind.Unavailable+" "+kind.Error))
-		}
 	}
 	view, found := plan.Look(in, key)
 	if !found {
 		return nil, &InvalidError{Err: unknown(key)}
 	}
 	return r.explanation(view, planned), nil
+}
+
+// available is an error where nothing is known of a kind.
+func available(taken plan.Snapshot, key record.Key) error {
+	for _, kind := range taken.Kinds {
+		if kind.GroupKind() == key.GroupKind() && kind.Unavailable != "" {
+			return fmt.Errorf("nothing is known about %s %s, and nothing of its kind is touched: %s", key.Kind, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, strings.TrimSpace(kind.Unavailable+" "+kind.Error))
+		}
+	}
+	return nil
 }
 
 func unknown(key record.Key) error {
@@ -326,9 +334,6 @@ func (r *run) explainNode(key record.Key, in plan.Input, planned *plan.Plan) (*E
 	for _, snapshot := range in.Snapshot.Kinds {
 		if snapshot.GroupKind() != key.GroupKind() {
 			continue
-		}
-		if snapshot.Unavailable != "" {
-			return nil, fmt.Errorf("nothing is known about Nodes, and none is touched: %s", strings.TrimSpace(snapshot.Unavailable+" "+snapshot.Error))
 		}
 		for side, list := range map[*string][]*unstructured.Unstructured{&e.TenantUID: snapshot.Tenant, &e.HostUID: snapshot.Host} {
 			for _, node := range list {

@@ -70,6 +70,9 @@ func FindConflicts(ctx context.Context, o Options, kind string, object types.Nam
 		}
 		group := schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind)
 		asked = &record.Key{Group: group.Group, Kind: group.Kind, Namespace: object.Namespace, Name: object.Name}
+		if err := available(taken, *asked); err != nil {
+			return nil, err
+		}
 	}
 	in, planned := r.planFrom(ctx, r.input(taken), r.writer(resources))
 	if planned.OtherTenant {

@@ -47,9 +47,7 @@ func (m *Model) people(c Command) bool {
 			return false
 		}
 		object := mirror.DeepCopy()
-		annotations := object.GetAnnotations()
-		annotations[kinds.AnnotationResolve] = string(c.Side)
-		object.SetAnnotations(annotations)
+		setWord(object, c.Side)
 		m.touches(record.Host, c.Pair)
 		host.put(object, people)
 	case Occupies:
@@ -119,6 +117,15 @@ func setText(object *unstructured.Unstructured, text string) {
 	if err := unstructured.SetNestedField(object.Object, text, "data", "a"); err != nil {
 		panic(fmt.Sprintf("an object of this model has no data: %v", err))
 	}
+}
+
+func setWord(object *unstructured.Unstructured, keep record.Side) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[kinds.AnnotationResolve] = string(keep)
+	object.SetAnnotations(annotations)
 }
 
 func turnLabel(object *unstructured.Unstructured) {
