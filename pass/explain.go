@@ -344,7 +344,7 @@ func (r *run) explainNode(key record.Key, in plan.Input, planned *plan.Plan) (*E
 		}
 	}
 	if !known {
-		return nil, &InvalidError{Err: fmt.Errorf("Node %s: no Pod of the tenant runs on a node of the host by that name, and the tenant has no such Node", key.Name)}
+		return nil, &InvalidError{Err: fmt.Errorf("%s %s: no Pod of the tenant runs on a node of the host by that name, and the tenant has no such Node", key.Kind, key.Name)}
 	}
 	return e, nil
 }

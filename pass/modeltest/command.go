@@ -136,7 +136,11 @@ func (c Command) String() string {
 	case Confirms:
 		return "a person confirms what the guard withheld last"
 	case Resolves:
-		return fmt.Sprintf("a person annotates the mirror of %s to keep the %s's content", c.Pair, c.Side)
+		edit := ""
+		if c.Text != "" {
+			edit = ", and edits it := " + c.Text
+		}
+		return fmt.Sprintf("a person annotates the mirror of %s to keep the %s's content%s", c.Pair, c.Side, edit)
 	case Herds:
 		return fmt.Sprintf("the tenant makes %d objects", herdSize)
 	case Thins:
@@ -172,15 +176,15 @@ var (
 	}
 	unusual = [][]What{
 		{LosesRecord},
+		{Resolves},
 		{LabelsOut, ChangesPolicy},
+		{Resolves, Edits, Resolves, ChangesPolicy, LosesRecord, Resolves, BacksUp, Restores},
 		{ChangesPolicy},
 		{Strips, Occupies, Copies},
 		{BacksUp, Restores, RestoresAhead, Rebuilds},
 		{LosesRecord, BacksUp, Restores, ChangesPolicy},
 		{Herds, Thins, Confirms},
 		{Herds, Thins, Confirms, LabelsOut, ChangesPolicy, BacksUp, Restores, LosesRecord},
-		{Resolves},
-		{Resolves, LabelsOut, ChangesPolicy, Resolves, LosesRecord, Resolves, BacksUp, Restores},
 	}
 	faults = []FaultKind{
 		NoFault, CrashAfter, PeopleBetween, NoFault, CrashBefore, AnswerLost, NoFault, PassBetween, NoFault, RequestLost, CrashAfter, NoFault,
@@ -231,7 +235,7 @@ func drawCommand(t *rapid.T, what What, ways []FaultKind) Command {
 		if what == Edits || what == Deletes || what == Resolves {
 			c.Side = rapid.SampledFrom(sides).Draw(t, "side")
 		}
-		if what == Edits {
+		if what == Edits || what == Resolves && rapid.Bool().Draw(t, "edits") {
 			c.Text = rapid.SampledFrom(texts).Draw(t, "text")
 		}
 	}

@@ -47,7 +47,9 @@ func (m *Model) people(c Command) bool {
 			return false
 		}
 		object := mirror.DeepCopy()
-		setWord(object, c.Side)
+		if setWord(object, c.Side); c.Text != "" {
+			setText(object, c.Text)
+		}
 		m.touches(record.Host, c.Pair)
 		host.put(object, people)
 	case Occupies:

@@ -25,8 +25,8 @@ type Resolution struct {
 
 // word is what a person said about the pair at hand.
 type word struct {
-	// keep is empty where nobody said anything that can be done; then note is the cause, for the end of a message, and
-	// fields are the places at fault.
+	// keep is empty where nobody said anything that can be done; then note is the cause, for the beginning of a message,
+	// where no table cuts it off, and fields are the places at fault.
 	keep   record.Side
 	note   string
 	fields []kinds.Path
@@ -51,7 +51,10 @@ func (c *computation) hold(p *pair, reason record.Reason, message string, fields
 		said.note = settle(said)
 	}
 	if len(c.plan.Steps) == first {
-		c.skip(p, record.Host, reason, message+said.note, slices.Concat(fields, said.fields))
+		if said.note != "" {
+			message = said.note + "; " + message
+		}
+		c.skip(p, record.Host, reason, message, slices.Concat(fields, said.fields))
 	}
 	for i := range c.plan.Steps[first:] {
 		c.plan.Steps[first+i].Held = reason
@@ -62,7 +65,7 @@ func (c *computation) hold(p *pair, reason record.Reason, message string, fields
 func (c *computation) word(p *pair) word {
 	if r, given := c.Resolutions[p.key]; given {
 		if !c.sees(p, r) {
-			return word{note: "; somebody changed it since it was shown, so nothing was written: look again"}
+			return word{note: "somebody changed it since it was shown, so nothing was written: look again"}
 		}
 		return word{keep: r.Keep, said: saidBy(r.By, r.Why)}
 	}
@@ -72,7 +75,7 @@ func (c *computation) word(p *pair) word {
 	keep, unknown := kinds.Word(p.host)
 	if unknown != "" {
 		return word{
-			note:   fmt.Sprintf("; the annotation %s on the mirror says %q, and only tenant and host mean anything there", kinds.AnnotationResolve, unknown),
+			note:   fmt.Sprintf("the annotation %s on the mirror says %q, and only tenant and host mean anything there", kinds.AnnotationResolve, unknown),
 			fields: []kinds.Path{{"metadata", "annotations", kinds.AnnotationResolve}},
 		}
 	}
@@ -150,7 +153,7 @@ func (c *computation) settleGone(p *pair, gone string, said word) (cannot string
 	case said.keep == record.Tenant:
 		c.delete(p, record.Resolved, gone+", and that is kept, "+said.said)
 	case p.narrowed:
-		return "; the host's content cannot be kept, since the tenant object is there and the policy leaves it out"
+		return "the host's content cannot be kept, since the tenant object is there and the policy leaves it out"
 	default:
 		c.makeAgain(p, "the host's content is kept, and the tenant object made again, "+said.said)
 	}
