@@ -166,8 +166,7 @@ func (r *recording) stand(result *apply.Result) {
 		r.set(step.Key, state)
 		return
 	}
-	switch d.Reason {
-	case record.Conflict, record.NoHistory:
+	if waits(d.Reason) {
 		r.waiting++
 	}
 	next, verdict := record.Stand(state.Standing, d.Reason, r.digest(d), r.now)

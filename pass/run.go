@@ -36,6 +36,7 @@ type run struct {
 	epoch     atomic.Pointer[store.Epoch]
 	recording *recording // nil where nothing is recorded
 	readAll   bool       // read also what is certainly unchanged
+	verdict   *Verdict   // nil in a pass over all pairs
 	// explain says why the pass ended early: a request that fails because the pass was stopped or its time was over is no
 	// failure of its own.
 	explain func(error) error
@@ -160,7 +161,7 @@ func (r *run) pass(ctx context.Context) error {
 	r.compareSchedule(planned)
 	r.result.PlanID = planned.GuardID
 	r.result.Message = planned.GuardMessage
-	if r.DryRun {
+	if r.DryRun || r.verdict != nil && planned.Writes() == 0 {
 		for i := range planned.Steps {
 			r.result.Decisions = append(r.result.Decisions, planned.Steps[i].Decision)
 		}
@@ -169,7 +170,11 @@ func (r *run) pass(ctx context.Context) error {
 	}
 	if r.recording != nil {
 		r.recording.learn(planned)
-		r.recording.resume(r.loaded.Status.Entries, planned, taken)
+		if r.verdict == nil {
+			r.recording.resume(r.loaded.Status.Entries, planned, taken)
+		} else {
+			r.recording.trail = r.loaded.Status.Entries // what became of other pairs a pass over all of them says
+		}
 	}
 	if err := r.reserve(ctx, planned, taken); err != nil {
 		return err
@@ -273,6 +278,9 @@ func (r *run) input(taken plan.Snapshot) plan.Input {
 		Confirmed: r.target.cluster.Annotations[kinds.AnnotationConfirmDeletes],
 		Now:       time.Now(), Later: !r.DryRun,
 	}
+	if r.verdict != nil {
+		input.Resolutions, input.OnlyResolutions = r.verdict.resolutions(), true
+	}
 	if r.recording != nil {
 		input.History = r.recording.history
 		if known := r.loaded.Status.Tenant; known != nil {
@@ -284,13 +292,18 @@ func (r *run) input(taken plan.Snapshot) plan.Input {
 
 // plan computes the plan, a second time where a dry run on the host has to tell what its defaults make of a mirror.
 func (r *run) plan(ctx context.Context, taken plan.Snapshot, writer *apply.Writer) *plan.Plan {
-	input := r.input(taken)
+	_, planned := r.planFrom(ctx, r.input(taken), writer)
+	return planned
+}
+
+// planFrom is plan, from an input that it completes.
+func (r *run) planFrom(ctx context.Context, input plan.Input, writer *apply.Writer) (plan.Input, *plan.Plan) {
 	planned := plan.Compute(input)
 	if len(planned.Undecided) > 0 {
 		input.Probes = writer.Probe(ctx, planned.Undecided)
 		planned = plan.Compute(input)
 	}
-	return planned
+	return input, planned
 }
 
 // fence is asked before every write.
@@ -334,13 +347,10 @@ func (r *run) record(recording, telling context.Context, planned *plan.Plan, res
 	r.recording.refresh(planned)
 	entries, told := r.recording.entries(r.recording.trail, r.retain())
 	r.epoch.Store(nil)
+	last, waiting := r.recordLast()
 	err := r.phase(recording, PhaseRecord, func(ctx context.Context) error {
 		_, err := r.store.Record(ctx, r.loaded, store.Result{
-			LastPass: record.LastPass{
-				ID: r.result.ID, StartTime: r.result.StartTime, EndTime: metav1.NewMicroTime(time.Now()),
-				Outcome: r.result.Outcome, Message: r.result.Message, Counts: r.result.Counts,
-			},
-			Conflicts: r.recording.waiting, Entries: entries, Tenant: identity(planned, taken), History: r.recording.history,
+			LastPass: last, Conflicts: waiting, Entries: entries, Tenant: identity(planned, taken), History: r.recording.history,
 		})
 		return err
 	})

@@ -18,11 +18,13 @@ import (
 
 // app is one run of the program: what it takes from the world around it, and what it leaves behind.
 type app struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
-	// tty says that a person reads stderr; width, how many characters fit into a line there.
-	tty   bool
-	width func() int
-	env   environment
+	// tty says that a person reads stderr, asks that one types into stdin as well; width, how many characters fit into a line
+	// there.
+	tty, asks bool
+	width     func() int
+	env       environment
 	// environ lists the environment as os.Environ does.
 	environ []string
 	// terminationFile is where the last words go.

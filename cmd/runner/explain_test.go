@@ -14,38 +14,60 @@ import (
 )
 
 func TestAnExplanationSaysWhereHowAndWhatNext(t *testing.T) {
-	explained := &pass.Explanation{
-		Tenant: "dev", Namespace: "team-dev", APIVersion: "v1", Kind: "ConfigMap", Direction: policy.Bidirectional,
-		TenantNamespace: "default", TenantName: "app", TenantUID: "u1", HostNamespace: "team-dev", HostName: "app-x-default-x-dev",
-		Agreed: true,
-		Next:   &record.Decision{Action: record.Skip, Side: record.Host, Reason: record.Conflict, Message: "both sides changed", Fields: []string{"data.a"}},
-		Decisions: []record.Entry{{
-			Time:   metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
-			Action: record.Create, Side: record.Host, Reason: record.NoMirror, Message: "has no mirror\x1b[31m yet", Error: "",
-		}},
+	since := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	created := record.Entry{
+		Time:   metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+		Action: record.Create, Side: record.Host, Reason: record.NoMirror, Message: "has no mirror\x1b[31m yet", Error: "",
 	}
-	var out bytes.Buffer
-	require.NoError(t, printExplanation(&out, explained))
-	require.Equal(t, `Object:               ConfigMap default/app of tenant dev
-Mirror:               ConfigMap team-dev/app-x-default-x-dev on the host (there is none)
-Direction:            bidirectional
-History:              both sides have agreed before
-Next pass:            skip on the host, Conflict: both sides changed
-Differs in:           data.a
-2026-01-02 03:04:05:  create on the host, NoMirror: has no mirror[31m yet
-`, out.String())
-
-	explained.Next = &record.Decision{Action: record.Skip, Side: record.Host, Reason: record.Rejected, Message: "the level forbids it", Error: "hostPath volumes"}
-	out.Reset()
-	require.NoError(t, printExplanation(&out, explained))
-	require.Contains(t, out.String(), "skip on the host, Rejected: the level forbids it hostPath volumes\n")
-
-	explained.Next, explained.Agreed, explained.Decisions = nil, false, nil
-	out.Reset()
-	require.NoError(t, printExplanation(&out, explained))
-	require.Contains(t, out.String(), "no agreement of both sides is recorded")
-	require.Contains(t, out.String(), "leaves it as it is")
-	require.NotContains(t, out.String(), "DNS:")
+	base := pass.Explanation{
+		Tenant: "dev", Namespace: "team-dev", Policy: "default", PolicyPath: "spec.resources[0]", APIVersion: "v1", Kind: "ConfigMap",
+		Direction: policy.Bidirectional, ConflictPolicy: policy.Manual, TenantNamespace: "default", TenantName: "app", TenantUID: "u1",
+		HostNamespace: "team-dev", HostName: "app-x-default-x-dev", HostUID: "u2", HostNameReason: "it is <name>-x-<namespace>-x-<tenant>",
+		TenantState: "Unchanged", HostState: "Unchanged", Agreed: true,
+	}
+	for _, test := range []struct {
+		file string
+		is   func(e *pass.Explanation)
+	}{
+		{"explain.txt", func(e *pass.Explanation) { e.Decisions = []record.Entry{created} }},
+		{"explain-new.txt", func(e *pass.Explanation) {
+			e.HostUID, e.Agreed, e.TenantState, e.HostState = "", false, "New", "Absent"
+			e.Next = &record.Decision{Action: record.Skip, Side: record.Host, Reason: record.Rejected, Message: "the level forbids it", Error: "hostPath volumes"}
+		}},
+		{"explain-conflict.txt", func(e *pass.Explanation) {
+			e.TenantState, e.HostState = "Changed", "Changed"
+			e.Next = &record.Decision{Action: record.Skip, Side: record.Host, Reason: record.Conflict, Message: "both sides changed", Fields: []string{"data.a", "data.b"}}
+			e.Conflict = &pass.Conflict{Reason: record.Conflict, Since: &since, Seen: "0123456789ab", Settle: []string{
+				"runner resolve configmap default/app --keep tenant --seen 0123456789ab", "runner resolve configmap default/app --keep host --seen 0123456789ab",
+			}}
+			e.Differences = []pass.Difference{{Field: "data.a", Tenant: "1", Host: "2"}, {Field: "data.b", Host: "only here\n\u202e"}, {Field: "immutable", Tenant: true}}
+			e.Decisions = []record.Entry{created}
+		}},
+		{"explain-left-out.txt", func(e *pass.Explanation) {
+			e.HostUID, e.Agreed, e.TenantState, e.HostState = "", false, "", ""
+			e.LeftOut = `the policy carries only objects of the namespaces ["shop"]`
+		}},
+		{"explain-pod.txt", func(e *pass.Explanation) {
+			e.APIVersion, e.Kind, e.Direction = "v1", "Pod", policy.ToHost
+			e.References = []pass.Reference{
+				{Kind: "ServiceAccount", Name: "robot", HostName: "default", OnHost: true, Message: "the mirror runs as this ServiceAccount of the host, and mounts no token"},
+				{Kind: "ConfigMap", Name: "app", HostName: "app-x-default-x-dev", OnHost: true},
+				{Kind: "Secret", Name: "db\x1b[31m", HostName: "db-x-default-x-dev", Message: "the policy does not carry"},
+			}
+		}},
+		{"explain-node.txt", func(e *pass.Explanation) {
+			e.APIVersion, e.Kind, e.Direction, e.TenantNamespace, e.TenantName, e.HostNamespace, e.HostName = "v1", "Node", policy.FromHost, "", "n1", "", "n1"
+			e.HostNameReason, e.Agreed, e.TenantState, e.HostState = "it is no mirror", false, "", ""
+		}},
+	} {
+		t.Run(test.file, func(t *testing.T) {
+			explained := base
+			test.is(&explained)
+			var out bytes.Buffer
+			require.NoError(t, printExplanation(&out, &explained))
+			golden(t, test.file, out.String())
+		})
+	}
 }
 
 func TestAnExplanationOfAServiceSaysWhetherItsNameResolves(t *testing.T) {
@@ -83,6 +105,8 @@ func TestExplainTakesAKindAndNamespaceSlashName(t *testing.T) {
 		"an empty namespace":   {"explain", "configmap", "/app"},
 		"an object with --dns": {"explain", "--dns", "service", "default/app"},
 		"one word too many":    {"explain", "configmap", "default/app", "now"},
+		"two ways back":        {"explain", "--dns", "--host", "app"},
+		"an object and --host": {"explain", "configmap", "default/app", "--host", "app"},
 		"an unknown format":    {"explain", "configmap", "default/app", "-o", "xml"},
 		"a flag that is none":  {"explain", "configmap", "default/app", "--now"},
 	} {

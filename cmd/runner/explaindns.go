@@ -11,7 +11,7 @@ import (
 
 // explainDNS lists the Services of one tenant that its DNS cannot serve.
 func (a *app) explainDNS(ctx context.Context, format outputFormat) error {
-	options, done, err := a.oneTenant(ctx)
+	options, done, err := a.oneTenant(ctx, "explain")
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,9 @@ import (
 	"github.com/syncpass/syncpass/pass"
 )
 
-func main() { os.Exit(run(passFuncs{run: pass.Run, loadSchedule: pass.LoadSchedule})) }
+func main() {
+	os.Exit(run(passFuncs{run: pass.Run, loadSchedule: pass.LoadSchedule, findConflicts: pass.FindConflicts, resolve: pass.Resolve}))
+}
 
 // run is the whole program but for its end.
 func run(passes passFuncs) (exitCode int) {
@@ -27,10 +29,13 @@ func run(passes passFuncs) (exitCode int) {
 		debug.SetGCPercent(40)
 	}
 	plugin, args := calledAs(os.Args[0], os.Args[1:])
+	tty := term.IsTerminal(int(os.Stderr.Fd()))
 	a := app{
+		stdin:           os.Stdin,
 		stdout:          os.Stdout,
 		stderr:          os.Stderr,
-		tty:             term.IsTerminal(int(os.Stderr.Fd())),
+		tty:             tty,
+		asks:            tty && term.IsTerminal(int(os.Stdin.Fd())),
 		width:           width,
 		env:             os.LookupEnv,
 		environ:         os.Environ(),

@@ -34,6 +34,9 @@ type passFuncs struct {
 	run func(context.Context, pass.Options) pass.Result
 	// loadSchedule reads a tenant's policy and says when passes are due, without running one.
 	loadSchedule func(context.Context, pass.Options) (policy.Schedule, error)
+	// findConflicts and resolve are the two halves of settling conflicts: before a person is asked, and after.
+	findConflicts func(context.Context, pass.Options, string, types.NamespacedName) ([]pass.Conflict, error)
+	resolve       func(context.Context, pass.Options, pass.Verdict) pass.Result
 }
 
 // passes runs one pass, or one dry run, for each tenant, and returns the results in the order of the tenants.

@@ -59,23 +59,6 @@ type Writer struct {
 	cas    sync.Map     // the tenant's CA by namespace, as far as it was asked for
 }
 
-// Result is what became of a step.
-type Result struct {
-	Step *plan.Step
-	// Decision is the step's, or the Skip that it came to.
-	Decision record.Decision
-	// Written are the objects as the API servers returned them, by side; none for a delete and where nothing was written.
-	Written map[record.Side]*unstructured.Unstructured
-	// Agreed is what Writer.Agree made of them.
-	Agreed *record.Baseline
-	// Applied says that the write is known to have landed. Unknown says that nobody can tell: no answer came back.
-	Applied, Unknown bool
-
-	// address is the cluster IP of a Service that was written on the host. Of all that is written, the made map of Execute
-	// keeps it.
-	address string
-}
-
 // Execute carries out the steps of a plan: creates and updates first, what others refer to before what refers to it,
 // then deletes in the reverse order. It returns a result for every step, Skips included, in the plan's order. err is the
 // cause for which steps were not attempted, if any were not: the fence's, the context's, or ErrNoAnswer.
@@ -153,10 +136,7 @@ func (w *Writer) mayWrite(ctx context.Context) error {
 	if w.silent.Load() >= giveUpAfter {
 		return ErrNoAnswer
 	}
-	if w.Fence == nil {
-		return nil
-	}
-	return w.Fence()
+	return w.fenced()
 }
 
 // execute carries out one step. Its context is not the pass's: a write that has been sent is let finish for a while, so
@@ -169,7 +149,13 @@ func (w *Writer) execute(ctx context.Context, result *Result) {
 			result.Decision = skipped(result.Step.Decision, record.Rejected, "carrying it out failed; the next pass finds out whether it landed", fmt.Errorf("panic: %v", cause))
 		}
 	}()
-	errs := []error{w.first(ctx, result)}
+	errs := []error{w.before(ctx, result)}
+	if errors.Is(errs[0], errFenced) {
+		return
+	}
+	if errs[0] == nil {
+		errs[0] = w.first(ctx, result)
+	}
 	for _, write := range result.Step.Then {
 		// What is reported to the other side does not hang on what this side takes: a resize that is refused must not keep a
 		// Pod's status from its tenant.
@@ -190,22 +176,6 @@ func (w *Writer) execute(ctx context.Context, result *Result) {
 			result.Unknown = result.Unknown || unknown
 		}
 	}
-}
-
-// conclude keeps of a step what is needed of it after it was carried out.
-func (w *Writer) conclude(result *Result) {
-	if made := result.Written[record.Host]; made != nil {
-		result.address = kinds.ClusterIP(made)
-	}
-	if w.Agree == nil {
-		return
-	}
-	if result.Applied {
-		result.Agreed = w.Agree(result)
-	}
-	step := result.Step
-	step.Want, step.Have, step.Source, step.Then, step.Complete = nil, nil, nil, nil, nil
-	result.Written = nil
 }
 
 // answered counts the steps in a row that a side gave no answer to.
@@ -239,7 +209,7 @@ func (w *Writer) first(ctx context.Context, result *Result) error {
 		err = w.delete(ctx, step)
 	}
 	if written != nil {
-		result.Written = map[record.Side]*unstructured.Unstructured{step.Side: written}
+		result.wrote(step.Side, written)
 	}
 	return err
 }
@@ -255,10 +225,7 @@ func (w *Writer) then(ctx context.Context, result *Result, write plan.Write) err
 	if err != nil {
 		return err
 	}
-	if result.Written == nil {
-		result.Written = map[record.Side]*unstructured.Unstructured{}
-	}
-	result.Written[write.Side] = written
+	result.wrote(write.Side, written)
 	return nil
 }
 
@@ -350,7 +317,7 @@ func (w *Writer) delete(ctx context.Context, step *plan.Step) error {
 		confirm = w.confirmEmpty
 	case step.OfNode(), step.Reason == record.HostWins: // whatever the other side has
 		return w.remove(ctx, step)
-	case step.Reason != record.TenantDeleted && step.Side == record.Host:
+	case step.Reason != record.TenantDeleted && step.Reason != record.Resolved && step.Side == record.Host:
 		return w.remove(ctx, step)
 	}
 	if err := confirm(ctx, step); err != nil {

@@ -11,6 +11,9 @@ import (
 // systemNamespaces hold a control plane's own objects, which never cross.
 var systemNamespaces = map[string]bool{"kube-system": true, "kube-public": true, "kube-node-lease": true}
 
+// IsSystemNamespace says whether a namespace is one of those.
+func IsSystemNamespace(namespace string) bool { return systemNamespaces[namespace] }
+
 // Generic serves any namespaced kind, custom resources too: the content crosses as it is.
 type Generic struct {
 	GroupKind schema.GroupKind

@@ -102,6 +102,7 @@ func (m Mapping) stamp(host metav1.Object, kindName string, tenant metav1.Object
 	annotations[AnnotationVirtualName] = tenant.GetName()
 	annotations[AnnotationVirtualUID] = string(tenant.GetUID())
 	host.SetAnnotations(annotations)
+	removeWord(host)
 
 	owners := slices.DeleteFunc(slices.Clone(host.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return ref.Kind == m.Owner.Kind && strings.HasPrefix(ref.APIVersion, domain+"/")
@@ -120,9 +121,11 @@ type Marks interface {
 	Mark(m Mapping, tenant, mirror *unstructured.Unstructured)
 }
 
-// Stamped says whether a mirror carries the marks that its tenant object's pass would put there.
+// Stamped says whether a mirror carries the marks that its tenant object's pass would put there, and no word about a
+// conflict, which no pass leaves.
 func (m Mapping) Stamped(host, tenant metav1.Object) bool {
-	return host.GetAnnotations()[AnnotationVirtualUID] == string(tenant.GetUID()) &&
+	keep, _ := Word(host)
+	return keep == "" && host.GetAnnotations()[AnnotationVirtualUID] == string(tenant.GetUID()) &&
 		slices.ContainsFunc(host.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == m.Owner.UID })
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -43,6 +44,22 @@ func (m Mapping) MirrorName(kind Kind, namespace, name string) string {
 		head = head[:most]
 	}
 	return strings.TrimRight(head, "-") + suffix
+}
+
+// WhyHashed is why the mirror of a tenant object does not have the plain name `<name>-x-<namespace>-x-<tenant>`; empty
+// where it has.
+func (m Mapping) WhyHashed(kind Kind, namespace, name string) string {
+	plain := name + separator + namespace + separator + m.Tenant
+	if m.MirrorName(kind, namespace, name) == plain {
+		return ""
+	}
+	if over := len(plain) - kind.MaxNameLength(); over > 0 {
+		return fmt.Sprintf("%s is %d characters too long for the name of a %s", plain, over, kind.Name())
+	}
+	if faults := kind.ValidName(plain); len(faults) > 0 {
+		return fmt.Sprintf("%s is no name that every host takes for a %s: %s", plain, kind.Name(), strings.Join(faults, "; "))
+	}
+	return fmt.Sprintf("%s can be read in more than one way, because of the %s in it that is no separator", plain, separator)
 }
 
 // unambiguous says whether a plain name can be taken apart in one way only. Overlapping separators count too:

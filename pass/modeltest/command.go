@@ -32,6 +32,7 @@ const (
 	Confirms
 	Herds
 	Thins
+	Resolves
 )
 
 // Command is one thing that happens.
@@ -134,6 +135,12 @@ func (c Command) String() string {
 		return "the policy becomes " + c.Policy.String()
 	case Confirms:
 		return "a person confirms what the guard withheld last"
+	case Resolves:
+		edit := ""
+		if c.Text != "" {
+			edit = ", and edits it := " + c.Text
+		}
+		return fmt.Sprintf("a person annotates the mirror of %s to keep the %s's content%s", c.Pair, c.Side, edit)
 	case Herds:
 		return fmt.Sprintf("the tenant makes %d objects", herdSize)
 	case Thins:
@@ -169,7 +176,9 @@ var (
 	}
 	unusual = [][]What{
 		{LosesRecord},
+		{Resolves},
 		{LabelsOut, ChangesPolicy},
+		{Resolves, Edits, Resolves, ChangesPolicy, LosesRecord, Resolves, BacksUp, Restores},
 		{ChangesPolicy},
 		{Strips, Occupies, Copies},
 		{BacksUp, Restores, RestoresAhead, Rebuilds},
@@ -223,10 +232,10 @@ func drawCommand(t *rapid.T, what What, ways []FaultKind) Command {
 		if what == LabelsOut {
 			c.Side = record.Tenant
 		}
-		if what == Edits || what == Deletes {
+		if what == Edits || what == Deletes || what == Resolves {
 			c.Side = rapid.SampledFrom(sides).Draw(t, "side")
 		}
-		if what == Edits {
+		if what == Edits || what == Resolves && rapid.Bool().Draw(t, "edits") {
 			c.Text = rapid.SampledFrom(texts).Draw(t, "text")
 		}
 	}
@@ -252,7 +261,7 @@ func drawFault(t *rapid.T, ways []FaultKind) Fault {
 // drawPeople is what people do in the middle of a pass.
 func drawPeople(t *rapid.T) []Command {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Command {
-		return drawCommand(t, rapid.SampledFrom([]What{Edits, Edits, Edits, Deletes}).Draw(t, "what"), nil)
+		return drawCommand(t, rapid.SampledFrom([]What{Edits, Edits, Edits, Deletes, Resolves}).Draw(t, "what"), nil)
 	}), 0, 2).Draw(t, "people")
 }
 

@@ -44,6 +44,8 @@ type Without struct {
 	Preconditions bool
 	// OwnerCheck: whatever stands at a mirror's name passes for the mirror.
 	OwnerCheck bool
+	// Word: every conflict passes for one that a person has settled.
+	Word bool
 }
 
 // Policy is what the SyncPolicy and the configuration of the passes say.

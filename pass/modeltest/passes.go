@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/syncpass/syncpass/pass/kinds"
 	"github.com/syncpass/syncpass/record"
 )
 
@@ -20,7 +21,9 @@ type Pass struct {
 	requests int // that change something, so far
 	dead     bool
 	seen     map[record.Side]map[string]sight
-	known    *state // the SyncDecision when the pass began
+	words    map[string]record.Side // what persons said about pairs, as the pass saw it
+	taken    map[string]bool        // whose words the pass has taken off the mirror
+	known    *state                 // the SyncDecision when the pass began
 	mirrors  int
 	deletes  int
 	writes   int
@@ -57,7 +60,7 @@ func (m *Model) pass(fault Fault) (*Pass, Report) {
 	m.Count.Passes++
 	p := &Pass{
 		m: m, Policy: m.Policy, Confirmed: m.Confirmed, fault: fault, number: m.Count.Passes, known: m.state,
-		seen: map[record.Side]map[string]sight{record.Tenant: {}, record.Host: {}},
+		seen: map[record.Side]map[string]sight{record.Tenant: {}, record.Host: {}}, words: map[string]record.Side{}, taken: map[string]bool{},
 	}
 	m.note("pass %d runs%s", p.number, fault)
 	report := m.engine(m, p)
@@ -179,6 +182,7 @@ func (p *Pass) note(side record.Side, object *unstructured.Unstructured) {
 			return
 		}
 		pair = p.m.pairs[object.GetName()]
+		p.words[pair], _ = kinds.Word(object)
 	} else if !p.Policy.carries(object) {
 		return
 	}

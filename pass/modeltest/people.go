@@ -41,6 +41,17 @@ func (m *Model) people(c Command) bool {
 			delete(labels, kinds.LabelManagedBy)
 			object.SetLabels(labels)
 		})
+	case Resolves:
+		mirror := m.mirror(c.Pair)
+		if mirror == nil {
+			return false
+		}
+		object := mirror.DeepCopy()
+		if setWord(object, c.Side); c.Text != "" {
+			setText(object, c.Text)
+		}
+		m.touches(record.Host, c.Pair)
+		host.put(object, people)
 	case Occupies:
 		if host.objects[m.mirrorName(c.Pair)] != nil {
 			return false
@@ -108,6 +119,15 @@ func setText(object *unstructured.Unstructured, text string) {
 	if err := unstructured.SetNestedField(object.Object, text, "data", "a"); err != nil {
 		panic(fmt.Sprintf("an object of this model has no data: %v", err))
 	}
+}
+
+func setWord(object *unstructured.Unstructured, keep record.Side) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[kinds.AnnotationResolve] = string(keep)
+	object.SetAnnotations(annotations)
 }
 
 func turnLabel(object *unstructured.Unstructured) {

@@ -103,6 +103,8 @@ const (
 	ruleEpoch       = "the epoch only rises"
 	ruleUnknown     = "of a kind that cannot be read, nothing is touched"
 	ruleQuiet       = "two quiet passes are enough, and the next one writes nothing"
+	ruleWord        = "nothing is resolved that nobody resolved"
+	ruleWordLeft    = "no word lies in wait for a later conflict"
 	ruleSame        = "once nobody edits, both sides agree or the pair is named"
 )
 
@@ -138,7 +140,7 @@ func (m *Model) pairOf(side record.Side, name string) string {
 }
 
 // staysContained: nothing but the policy's kind, at the mapped names, is ever written; and in the tenant, objects are
-// changed and never made or deleted.
+// changed and never deleted, and made again only where a person has said so.
 func (m *Model) staysContained(p *Pass, action record.Action, side record.Side, pair string, object *unstructured.Unstructured) {
 	namespace := hostNamespace
 	if side == record.Tenant {
@@ -148,7 +150,7 @@ func (m *Model) staysContained(p *Pass, action record.Action, side record.Side, 
 	switch {
 	case pair == "", object.GetNamespace() != namespace, object.GroupVersionKind() != ConfigMaps:
 		m.Breaks(ruleContained, "%s of %s %s %s/%s", action, side, object.GetKind(), object.GetNamespace(), object.GetName())
-	case side == record.Tenant && action != record.Update:
+	case side == record.Tenant && action != record.Update && !(action == record.Create && p.settles(pair, side)):
 		m.Breaks(ruleContained, "%s in the tenant", action)
 	case p.Policy.Absent && !retires:
 		m.Breaks(ruleContained, "%s of %s, whose kind is not in the policy", action, pair)
@@ -178,11 +180,12 @@ func (m *Model) doesNothingForAnotherTenant(p *Pass) {
 func (m *Model) losesNoEdit(p *Pass, action record.Action, side record.Side, pair string, before, after *unstructured.Unstructured) {
 	g, was := m.ghosts[pair], Content(before)
 	authority := p.Policy.authority()
+	settled := p.settles(pair, side)
 	switch {
 	case action == record.Delete && p.Policy.Absent: // retired
 	case action == record.Delete:
 		unknown := g.agreed == "" || g.forgotten || g.loose && g.recorded == "" || p.Policy.Silent
-		if authority == "" && !unknown && !m.wasAgreed(g, was) {
+		if authority == "" && !unknown && !settled && !m.wasAgreed(g, was) {
 			m.Breaks(ruleLostEdit, "%s of %s deletes %q, which was never agreed on (agreed: %q)", side, pair, was, g.agreed)
 		}
 		if m.Policy.carries(m.tenant(pair)) {
@@ -191,7 +194,7 @@ func (m *Model) losesNoEdit(p *Pass, action record.Action, side record.Side, pai
 	case was == Content(after):
 	case authority == side:
 		m.Breaks(ruleAuthority, "%s of %s: %q becomes %q", side, pair, was, Content(after))
-	case authority == "" && !m.wasAgreed(g, was):
+	case authority == "" && !settled && !m.wasAgreed(g, was):
 		m.Breaks(ruleLostEdit, "%s of %s: %q becomes %q, but was never agreed on (agreed: %q)", side, pair, was, Content(after), g.agreed)
 	}
 }
@@ -229,9 +232,15 @@ func (m *Model) written(p *Pass, action record.Action, side record.Side, before,
 		*g = ghost{unrecorded: g.unrecorded}
 		return
 	}
+	if takes(side, before, after) {
+		p.taken[pair] = true
+		return
+	}
 	tenant, host := p.seen[record.Tenant][pair].uid, p.seen[record.Host][pair].uid
 	if side == record.Host {
 		host = after.GetUID()
+	} else {
+		tenant = after.GetUID()
 	}
 	m.learnHash(after)
 	g.agree(Content(after), tenant)
@@ -285,6 +294,7 @@ func (m *Model) judge(p *Pass, report Report) {
 		if d.Action == record.Skip && d.TenantName != "" {
 			m.holdsForAReason(p, d)
 		}
+		m.resolvesWhatSomebodySaid(p, d)
 	}
 	m.decidesOnce(p, report)
 }
@@ -378,6 +388,7 @@ func (m *Model) judgeQuiet(p *Pass, report Report) {
 		if !m.Policy.carries(m.tenant(name)) {
 			tenant = Gone
 		}
+		m.leavesNoWord(name, held[name])
 		if m.Policy.Absent || held[name] || tenant == host {
 			continue
 		}

@@ -222,6 +222,13 @@ func (m *Model) List(p *Pass, side record.Side) ([]*unstructured.Unstructured, s
 		list = append(list, object)
 	}
 	p.saw(side, list)
+	if side == record.Host && m.Without.Word {
+		for _, object := range list {
+			if Content(m.tenant(m.pairs[object.GetName()])) != Content(object) {
+				setWord(object, record.Tenant)
+			}
+		}
+	}
 	return list, fmt.Sprint(from.version)
 }
 

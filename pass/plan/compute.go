@@ -24,6 +24,7 @@ func Compute(in Input) *Plan {
 			cmp.Compare(a.TenantNamespace, b.TenantNamespace), cmp.Compare(a.TenantName, b.TenantName),
 		)
 	})
+	c.choose()
 	c.guard()
 	return c.plan
 }
@@ -68,6 +69,9 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 		key: record.Key{Group: group.Group, Kind: group.Kind},
 	}
 	whole.state = c.History.Get(whole.key)
+	if snapshot.Unavailable != "" && !c.chosenKind(group) || c.OnlyResolutions && kinds.IsNode(group) {
+		return
+	}
 	if snapshot.Unavailable != "" {
 		c.skip(whole, record.Host, record.KindUnavailable, snapshot.Unavailable+"; nothing of this kind is touched, the other kinds go on", nil)
 		c.plan.Steps[len(c.plan.Steps)-1].Error = snapshot.Error
@@ -80,7 +84,7 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 		c.skip(whole, record.Host, record.KindUnavailable, refuses.Refused(), nil)
 		return
 	}
-	if terms := c.terms(snapshot.kind, snapshot.Resource); whole.state.Standing != nil || !sameTerms(whole.state, terms) {
+	if terms := c.terms(snapshot.kind, snapshot.Resource); !c.OnlyResolutions && (whole.state.Standing != nil || !sameTerms(whole.state, terms)) {
 		c.plan.Kinds = append(c.plan.Kinds, Change{Key: whole.key, State: kindState(terms)})
 	}
 
@@ -88,7 +92,9 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 		c.decideNodes(snapshot)
 		return
 	}
-	c.plan.Unchanged += len(snapshot.Quiet)
+	if !c.OnlyResolutions {
+		c.plan.Unchanged += len(snapshot.Quiet)
+	}
 	tenants, mirrors := len(snapshot.Quiet), len(snapshot.Quiet)
 	for _, p := range c.pairs(snapshot) {
 		if p.tenant != nil || p.malformed != "" {
@@ -98,7 +104,9 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 			mirrors++
 		}
 		c.lookBack(snapshot, p)
-		c.decideSafely(p, c.decide)
+		if c.chosen(p.key) {
+			c.decideSafely(p, c.decide)
+		}
 	}
 	c.mirrors += mirrors
 	if tenants == 0 && mirrors >= emptiedFrom && !snapshot.Retired {

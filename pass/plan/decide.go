@@ -133,7 +133,7 @@ func (c *computation) tenantGone(p *pair) {
 	case terminating(p.host):
 		c.unchanged(p, nil)
 	case hostMoved && p.authority == policy.Bidirectional:
-		c.skip(p, record.Host, record.Conflict, gone+", and the mirror was changed on the host, so that stays. Delete it, or "+again, nil)
+		c.holdGone(p, gone, again)
 	case hostMoved && p.authority == policy.FromHost:
 		c.delete(p, record.TenantDeleted, gone+"; the mirror had changes on the host that were not carried over yet")
 	default:
@@ -265,19 +265,18 @@ func (c *computation) bothThere(p *pair) {
 		reason, message := c.pushReason(p, tenantMoved, hostMoved, difference)
 		c.update(p, reason, message, want, difference, parts)
 	case policy.FromHost:
-		c.pull(p, tenantMoved, hostMoved)
+		reason, message := pullReason(p, tenantMoved, hostMoved)
+		c.pull(p, reason, message)
 	default:
+		reason, message := c.heldFor(known, tenantMoved && hostMoved)
 		switch {
-		case known == nil && !c.Recording:
-			c.skip(p, record.Host, record.HistoryOff, "the sides differ, and with explain.recordDecisions off nothing tells which one changed; make them equal", difference)
-		case known == nil:
-			c.skip(p, record.Host, record.NoHistory, "the sides differ and no agreement is recorded that tells which one changed; make them equal, and it clears itself", difference)
-		case tenantMoved && hostMoved:
-			c.skip(p, record.Host, record.Conflict, "both sides changed since they last agreed, and neither is touched; make them equal, and it clears itself", difference)
+		case reason != "":
+			c.hold(p, reason, message, difference, func(said word) string { return c.settleBoth(p, said, want, difference, parts) })
 		case tenantMoved:
 			c.update(p, record.TenantChanged, p.changed(), want, difference, parts)
 		default:
-			c.pull(p, tenantMoved, hostMoved)
+			reason, message = pullReason(p, tenantMoved, hostMoved)
+			c.pull(p, reason, message)
 		}
 	}
 }
@@ -341,6 +340,9 @@ func (c *computation) restamp(p *pair) {
 	step := c.step(p, record.Update, record.Host, record.TenantChanged, "the tenant object was deleted and made again; the mirror's marks follow")
 	if p.host.GetAnnotations()[kinds.AnnotationVirtualUID] == string(p.tenant.GetUID()) {
 		step.Reason, step.Message = record.HostDrifted, "a mark or the reference to the TenantCluster was removed from the mirror; it comes back"
+		if c.takeWord(p) != nil {
+			step.Message = wordTaken
+		}
 	}
 	step.Fields = []string{"metadata"}
 	step.Have = p.host
@@ -360,21 +362,28 @@ func (c *computation) push(p *pair, step Step, want *unstructured.Unstructured) 
 	c.plan.Steps = append(c.plan.Steps, step)
 }
 
+// pullReason says why the host's content is written over the tenant object.
+func pullReason(p *pair, tenantMoved, hostMoved bool) (record.Reason, string) {
+	if p.state.Baseline != nil && hostMoved && (!tenantMoved || p.resource.Direction == policy.FromHost) {
+		return record.HostChanged, "changed on the host"
+	}
+	return record.HostWins, "the sides differ, and the host is the authority"
+}
+
 // pull writes the host's content over the tenant object.
-func (c *computation) pull(p *pair, tenantMoved, hostMoved bool) {
+func (c *computation) pull(p *pair, reason record.Reason, message string) {
 	want := c.Mapping.Reflect(p.kind, p.host, p.tenant)
 	difference := kinds.Difference(kinds.ContentOf(p.kind, record.Tenant, p.tenant), kinds.ContentOf(p.kind, record.Tenant, want))
-	if len(difference) == 0 && !c.stamped(p) {
-		c.restamp(p)
-		return
-	}
 	if len(difference) == 0 {
-		c.unchanged(p, c.agreement(p))
+		switch {
+		case reason == record.Resolved:
+			c.settleNothing(p, message)
+		case !c.stamped(p):
+			c.restamp(p)
+		default:
+			c.unchanged(p, c.agreement(p))
+		}
 		return
-	}
-	reason, message := record.HostWins, "the sides differ, and the host is the authority"
-	if p.state.Baseline != nil && hostMoved && (!tenantMoved || p.resource.Direction == policy.FromHost) {
-		reason, message = record.HostChanged, "changed on the host"
 	}
 	if why := p.kind.Immutable(p.tenant.Object, want.Object); why != "" {
 		c.skip(p, record.Tenant, record.Immutable, message+", but "+why+"; delete the tenant object and make it again with the host's content", difference)
@@ -384,7 +393,6 @@ func (c *computation) pull(p *pair, tenantMoved, hostMoved bool) {
 	step.Fields = texts(difference)
 	step.Want, step.Have, step.Source = want, p.tenant, p.host
 	step.Intent = c.intent(p, record.Tenant, p.tenant, p.host, want)
+	step.Before = c.takeWord(p)
 	c.plan.Steps = append(c.plan.Steps, step)
 }
-
-func terminating(object *unstructured.Unstructured) bool { return object.GetDeletionTimestamp() != nil }

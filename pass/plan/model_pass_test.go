@@ -208,6 +208,14 @@ func (r *modelPass) skips(i int, reason record.Reason) {
 func (r *modelPass) carryOut(i int) record.State {
 	step := &r.plan.Steps[i]
 	before, unknown := record.State{Baseline: step.State.Baseline}, record.State{Baseline: step.State.Baseline, Intent: step.Intent}
+	host := step.Source
+	if step.Before != nil {
+		taken, goes := r.takeWord(i)
+		if !goes {
+			return before
+		}
+		host = taken
+	}
 	verdict := r.p.Arrives()
 	switch verdict {
 	case modeltest.Dies:
@@ -227,7 +235,7 @@ func (r *modelPass) carryOut(i int) record.State {
 	case record.Update:
 		written, err = r.m.Update(r.p, step.Side, step.Want)
 	default:
-		if step.Reason == record.TenantDeleted && r.crosses(step) {
+		if step.Reason != record.KindRetired && r.crosses(step) {
 			r.skips(i, record.Raced)
 			return before
 		}
@@ -243,12 +251,43 @@ func (r *modelPass) carryOut(i int) record.State {
 	case written == nil:
 		return record.State{}
 	}
-	tenant, host := step.Source, written
-	if step.Side == record.Tenant {
-		tenant, host = written, step.Source
+	tenant := written
+	if step.Side == record.Host {
+		tenant, host = step.Source, written
 	}
 	kind := kinds.For(modeltest.ConfigMaps.GroupKind())
 	return record.State{Baseline: plan.Agreement(r.m.Hasher, kind, tenant, host)}
+}
+
+// takeWord makes the write that comes before a step's own, and says whether the pass may go on to that.
+func (r *modelPass) takeWord(i int) (taken *unstructured.Unstructured, goes bool) {
+	step := &r.plan.Steps[i]
+	verdict := r.p.Arrives()
+	switch verdict {
+	case modeltest.Dies:
+		return nil, false
+	case modeltest.Lost, modeltest.Denied:
+		r.skips(i, record.Rejected)
+		return nil, false
+	}
+	taken, err := r.m.Update(r.p, step.Before.Side, step.Before.Object)
+	switch {
+	case r.p.Dead():
+		return nil, false
+	case verdict == modeltest.Unanswered:
+		r.skips(i, record.Rejected)
+		return nil, false
+	case err != nil:
+		r.skips(i, record.Raced)
+		return nil, false
+	}
+	stalls := r.p.Stalls()
+	r.p.Turn()
+	if stalls && !r.m.Without.Fence {
+		r.skips(i, record.NotAttempted)
+		return nil, false
+	}
+	return taken, true
 }
 
 // crosses asks the tenant once more for the object whose mirror is to go.

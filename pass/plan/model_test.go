@@ -44,6 +44,7 @@ func TestModelMissesWhatIsTakenAway(t *testing.T) {
 	const within = 20_000
 	for name, without := range map[string]modeltest.Without{
 		"the fence": {Fence: true}, "the intents": {Intents: true}, "the preconditions": {Preconditions: true}, "the owner check": {OwnerCheck: true},
+		"the word of a person": {Word: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -135,3 +135,5 @@ func (in *Input) decision(p *pair, action record.Action, side record.Side, reaso
 	}
 	return d
 }
+
+func terminating(object *unstructured.Unstructured) bool { return object.GetDeletionTimestamp() != nil }

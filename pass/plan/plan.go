@@ -89,6 +89,10 @@ type Input struct {
 	MaxDeletePercent int
 	// Confirmed is the ID of the plan that a person let through the guards.
 	Confirmed string
+	// Resolutions are what persons said about conflicts, by pair.
+	Resolutions map[record.Key]Resolution
+	// OnlyResolutions leaves out of the plan every other pair, and whatever is no resolution. The guards judge what is left.
+	OnlyResolutions bool
 	// Now is written into records, and tells when tokens are due for renewal; nothing else depends on it.
 	Now time.Time
 	// Later leaves the making of objects that are to be created to when their turn comes, by Step.Complete: a plan that is to
@@ -147,6 +151,8 @@ type Step struct {
 	Subresource string
 	// Node is the stub that this plan makes and without which the Pod is not bound to it; empty where none is awaited.
 	Node string
+	// Before is a write without which the step's own is not made; nil for none. What comes of it is no agreement.
+	Before *Write
 	// Then are further writes of the same decision, made one after the other: those on the same side once the first has
 	// succeeded, those on the other in any case. None hangs on another of them.
 	Then []Write
@@ -158,6 +164,8 @@ type Step struct {
 	// Service name, where it has to wait for them or is to be made when its turn comes (see Input.Later); nil elsewhere.
 	Awaits   []record.Key
 	Complete func(addresses map[string]string) *unstructured.Unstructured
+	// Held is why the pair is held, or would be if no person had said which side to keep; empty where no person needs to.
+	Held record.Reason
 	// Source is the other side of the pair as it was read; nil where it is gone.
 	Source *unstructured.Unstructured
 	// State is what history knows of the pair, with any earlier intent settled.

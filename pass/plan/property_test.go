@@ -27,7 +27,7 @@ func TestWhatIsMadeLaterIsTheSame(t *testing.T) {
 		later := plan.Compute(in)
 		for i := range later.Steps {
 			step := &later.Steps[i]
-			if step.Action == record.Create {
+			if step.Action == record.Create && step.Side == record.Host {
 				require.Nil(t, step.Want)
 				step.Want, step.Complete = step.Complete(nil), nil
 			}
@@ -61,8 +61,9 @@ func drawWorld(t *rapid.T) (*world, plan.Input) {
 				"same": nil, "touched": {touched}, "two": {touched, a2}, "three": {touched, a3},
 				"terminating": {touched, terminating}, "again": {touched, uid("again-" + name)},
 				"selected": {touched, label("sync", "yes")}, "left out": {touched, label("sync", "no")},
+				"told": {touched, says("host")}, "told tenant": {touched, a2, says("tenant")}, "told host": {touched, a3, says("host")}, "told both": {touched, a3, says("both")},
 				"foreign": {touched, func(o *unstructured.Unstructured) { o.SetLabels(nil) }}, "copied": {touched, label(kinds.LabelKind, "other")},
-			}[rapid.SampledFrom([]string{"same", "same", "same", "same", "same", "touched", "two", "three", "terminating", "again", "selected", "left out", "foreign", "copied"}).Draw(t, of)]
+			}[rapid.SampledFrom([]string{"same", "same", "same", "same", "same", "touched", "two", "three", "terminating", "again", "selected", "left out", "foreign", "copied", "told", "told tenant", "told host", "told both"}).Draw(t, of)]
 		}
 		tenant := w.object(name)
 		host := w.mirror(tenant)
@@ -179,9 +180,16 @@ func TestWhatNoPlanEverDoes(t *testing.T) {
 				require.Equal(t, record.Host, step.Side, "nothing is ever deleted in the tenant")
 			}
 			if step.Side == record.Tenant {
-				require.Equal(t, record.Update, step.Action, "nothing is ever made in the tenant")
+				if step.Action != record.Update || step.Reason == record.Resolved {
+					require.Equal(t, record.Resolved, step.Reason, "nothing is ever made in the tenant, but where a person has said so")
+					require.Equal(t, record.Host, word(in, step.HostName), "nothing is resolved that nobody resolved")
+					require.NotNil(t, step.Before, "a word is taken off before it is carried out")
+				}
 				require.NotEqual(t, policy.ToHost, w.direction, "what crosses toHost never comes back")
 				continue
+			}
+			if step.Reason == record.Resolved {
+				require.NotEmpty(t, word(in, step.HostName), "nothing is resolved that nobody resolved")
 			}
 			require.Equal(t, "team-dev", written.GetNamespace())
 			require.Equal(t, mapping.MirrorName(w.kind(), step.TenantNamespace, step.TenantName), written.GetName())
@@ -197,6 +205,17 @@ func TestWhatNoPlanEverDoes(t *testing.T) {
 			require.Empty(t, result.Refreshed)
 		}
 	})
+}
+
+// word is what the mirror of a name says about its conflict.
+func word(in plan.Input, hostName string) record.Side {
+	for _, host := range in.Snapshot.Kinds[0].Host {
+		if host.GetName() == hostName {
+			keep, _ := kinds.Word(host)
+			return keep
+		}
+	}
+	return ""
 }
 
 // Planning reads its input and changes nothing of it.

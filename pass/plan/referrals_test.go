@@ -136,7 +136,8 @@ func TestOnlyWhatIsWrittenToTheHostNamesWhatIsMissing(t *testing.T) {
 		{"a push", w.edited(tenant, a2), host, "changed in the tenant" + missing},
 		{"a mirror that comes back", tenant, nil, "the mirror was deleted on the host and comes back from the tenant" + missing},
 		{"a pull", tenant, w.edited(host, a2), "changed on the host"},
-		{"a conflict", w.edited(tenant, a2), w.edited(host, a3), "both sides changed since they last agreed, and neither is touched; make them equal, and it clears itself"},
+		{"a conflict", w.edited(tenant, a2), w.edited(host, a3), "both sides changed since they last agreed, and neither is touched; make them equal, and it clears itself; " +
+			"or say which to keep, by `runner resolve` or by tenantplane.io/resolve=tenant or =host on the mirror"},
 		{"a deletion", nil, host, "deleted in the tenant"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
