@@ -17,9 +17,9 @@ import (
 // app is one run of the program: what it takes from the world around it, and what it leaves behind.
 type app struct {
 	stdout, stderr io.Writer
-	// tty says that a person reads stderr.
-	tty bool
-	env environment
+	// tty says that a person reads stderr, stdoutTTY that one reads stdout.
+	tty, stdoutTTY bool
+	env            environment
 	// environ lists the environment as os.Environ does.
 	environ []string
 	// terminationFile is where the last words go.
@@ -32,6 +32,8 @@ type app struct {
 	text    bool
 	started bool // whether a verb that works on tenants got under way
 	results []pass.Result
+	// policy is the file that a flag names in place of SYNCPASS_POLICY; empty where none does.
+	policy string
 	// differences says that planned writes are to show in the exit code.
 	differences bool
 }
@@ -59,22 +61,13 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	return code
 }
 
-// start reads the configuration and finds the host. Everything that is wrong with the configuration, and with the
-// policy file that it names, is reported together, and before any request is sent.
+// start reads the configuration and finds the host.
 func (a *app) start() (*session, error) {
-	a.started = true
-	c, err := loadConfig(a.env)
-	a.log, a.text = newLog(a.stderr, c.LogLevel, c.LogFormat, a.tty), textLog(c.LogFormat, a.tty)
-	for _, unknown := range unknownVariables(a.environ) {
-		a.log.Warn("Unknown environment variable", "name", unknown.name, "nearest", unknown.nearest)
-	}
-	_, policyErr := policyFile(c.Policy)
-	if err := errors.Join(err, policyErr); err != nil {
-		return nil, invalid(err)
+	c, err := a.configure()
+	if err != nil {
+		return nil, err
 	}
 	b := thisBuild()
-	a.log.Debug("Configuration", "build", b.String(), "variables", c)
-
 	h, err := connectHost(c, b.userAgent())
 	if err != nil {
 		return nil, err
@@ -88,8 +81,29 @@ func (a *app) start() (*session, error) {
 	return &session{config: c, log: a.log, host: h, identity: identity, userAgent: b.userAgent(), passFuncs: a.passFuncs}, nil
 }
 
+// configure reads the configuration. Everything that is wrong with it, and with the policy file that it names, is reported
+// together, and before any request is sent.
+func (a *app) configure() (config, error) {
+	a.started = true
+	c, err := loadConfig(a.env)
+	a.log, a.text = newLog(a.stderr, c.LogLevel, c.LogFormat, a.tty), textLog(c.LogFormat, a.tty)
+	for _, unknown := range unknownVariables(a.environ) {
+		a.log.Warn("Unknown environment variable", "name", unknown.name, "nearest", unknown.nearest)
+	}
+	name := "SYNCPASS_POLICY"
+	if a.policy != "" {
+		name, c.Policy = "--policy", a.policy
+	}
+	_, policyErr := policyFile(name, c.Policy)
+	if err := errors.Join(err, policyErr); err != nil {
+		return c, invalid(err)
+	}
+	a.log.Debug("Configuration", "build", thisBuild().String(), "variables", c)
+	return c, nil
+}
+
 // pass runs the verbs pass and plan: one pass or dry run for each tenant, printed.
-func (a *app) pass(ctx context.Context, format outputFormat, dryRun bool) error {
+func (a *app) pass(ctx context.Context, p printing) error {
 	s, tenants, err := a.selectTenants(ctx)
 	if err != nil {
 		return err
@@ -100,8 +114,9 @@ func (a *app) pass(ctx context.Context, format outputFormat, dryRun bool) error 
 			return err
 		}
 	}
-	a.results = s.passes(ctx, tenants, dryRun)
-	if err := printResults(a.stdout, format, dryRun, a.results); err != nil {
+	s.changes = p.diff
+	a.results = s.passes(ctx, tenants, p.dryRun)
+	if err := p.print(a.stdout, a.results); err != nil {
 		return fmt.Errorf("printing the results: %w", err)
 	}
 	for _, r := range a.results {

@@ -31,6 +31,7 @@ func run(passes passFuncs) (exitCode int) {
 		stdout:          os.Stdout,
 		stderr:          os.Stderr,
 		tty:             term.IsTerminal(int(os.Stderr.Fd())),
+		stdoutTTY:       term.IsTerminal(int(os.Stdout.Fd())),
 		env:             os.LookupEnv,
 		environ:         os.Environ(),
 		terminationFile: terminationFile,

@@ -24,6 +24,8 @@ type session struct {
 	host   host
 	// identity names this process in Leases and Events, userAgent this program to API servers.
 	identity, userAgent string
+	// changes asks dry runs for what their decisions would change.
+	changes bool
 	passFuncs
 }
 
@@ -69,7 +71,7 @@ func (s *session) pass(ctx context.Context, tenant types.NamespacedName, dryRun 
 	if err != nil {
 		return ended(started, record.Invalid, err)
 	}
-	options.DryRun, options.Log = dryRun, log
+	options.DryRun, options.Changes, options.Log = dryRun, dryRun && s.changes, log
 	return s.run(ctx, options)
 }
 
@@ -99,7 +101,7 @@ func (s *session) schedule(ctx context.Context, tenant types.NamespacedName) (_ 
 // options reads the policy file anew each time: a schedule outlives edits of the ConfigMap it is mounted from.
 func (s *session) options(tenant types.NamespacedName) (pass.Options, error) {
 	c := s.config
-	fromFile, err := policyFile(c.Policy)
+	fromFile, err := policyFile("SYNCPASS_POLICY", c.Policy)
 	return pass.Options{
 		Host:                   s.host.cluster,
 		Namespace:              tenant.Namespace,
@@ -125,18 +127,18 @@ func (s *session) options(tenant types.NamespacedName) (pass.Options, error) {
 	}, err
 }
 
-// policyFile reads the SyncPolicy in a file; nil without a path.
-func policyFile(path string) (*policy.SyncPolicy, error) {
+// policyFile reads the SyncPolicy in a file, which the variable or flag names; nil without a path.
+func policyFile(name, path string) (*policy.SyncPolicy, error) {
 	if path == "" {
 		return nil, nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("SYNCPASS_POLICY: %w", err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	p, err := policy.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("SYNCPASS_POLICY=%s: %w", mask(path), err)
+		return nil, fmt.Errorf("%s=%s: %w", name, mask(path), err)
 	}
 	return p, nil
 }
