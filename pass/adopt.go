@@ -16,8 +16,9 @@ import (
 // that an API server gives.
 const unknown = "unknown"
 
-// adopt gives objects that somebody wrote by hand, and that have no uid and resourceVersion therefore, those that they have
-// in the cluster by all that is known: a manifest is about the object of its name, and not about another one.
+// adopt gives objects that somebody wrote or edited by hand the uid and resourceVersion that go with that: a manifest, which
+// has neither, is about the object of its name and not about another one; and an object that was edited in its file keeps
+// its resourceVersion there, which no longer says what is in it.
 func (r *offline) adopt() {
 	mirrors := map[record.Key]*unstructured.Unstructured{}
 	for _, object := range r.files.Host.All() {
@@ -25,9 +26,10 @@ func (r *offline) adopt() {
 		if name := annotations[kinds.AnnotationVirtualName]; name != "" && object.GetNamespace() == r.Namespace {
 			key := keyOf(object.GroupVersionKind(), annotations[kinds.AnnotationVirtualNamespace], name)
 			mirrors[key] = object.Unstructured
-			identify(object.Unstructured, string(r.baseline(key).Host.UID))
+			r.identify(key, record.Host, object.Unstructured, "")
+			continue
 		}
-		identify(object.Unstructured)
+		r.identify(record.Key{}, record.Host, object.Unstructured, "")
 	}
 	for _, object := range r.files.Tenant.All() {
 		key := keyOf(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
@@ -35,7 +37,7 @@ func (r *offline) adopt() {
 		if mirror := mirrors[key]; mirror != nil {
 			marked = mirror.GetAnnotations()[kinds.AnnotationVirtualUID]
 		}
-		identify(object.Unstructured, marked, string(r.baseline(key).Tenant.UID))
+		r.identify(key, record.Tenant, object.Unstructured, marked)
 	}
 }
 
@@ -54,14 +56,28 @@ func (r *offline) baseline(key record.Key) record.Baseline {
 	return record.Baseline{}
 }
 
-// identify gives an object the first of the UIDs that is one, unless it has its own.
-func identify(object *unstructured.Unstructured, uids ...string) {
+// identify gives one side of a pair the UID that its mirror or else the history names, unless it has one; and a
+// resourceVersion that nothing is known of, if it has none or is not the content that it had with its own.
+func (r *offline) identify(key record.Key, side record.Side, object *unstructured.Unstructured, marked string) {
+	baseline := r.baseline(key)
+	known := baseline.Of(side)
 	if object.GetUID() == "" {
-		object.SetUID(types.UID(cmp.Or(append(uids, unknown)...)))
+		object.SetUID(types.UID(cmp.Or(marked, string(known.UID), unknown)))
 	}
-	if object.GetResourceVersion() == "" {
+	same := object.GetResourceVersion() == known.ResourceVersion
+	if object.GetResourceVersion() == "" || same && !known.Hash.IsZero() && r.contentOf(key, side, object) != known.Hash {
 		object.SetResourceVersion(unknown)
 	}
+}
+
+// contentOf is the hash of an object's content; that of nothing where the object breaks its kind's rules.
+func (r *offline) contentOf(key record.Key, side record.Side, object *unstructured.Unstructured) (hash record.Hash) {
+	defer func() {
+		if recover() != nil {
+			hash = record.Hash{} // and the plan says what is wrong with it
+		}
+	}()
+	return plan.Version(r.hasher, kinds.For(key.GroupKind()), side, object).Hash
 }
 
 // forgetUnkeyed forgets the history of the pairs that are on both sides. Its hashes say nothing without their key, and the

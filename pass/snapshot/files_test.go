@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/syncpass/syncpass/pass/kinds"
@@ -234,6 +235,21 @@ func TestAKindThatTheTenantsFilesLackIsSaid(t *testing.T) {
 	takeFiles(t, s, ofKind("v1", "ConfigMap"))
 	require.Len(t, s.Notes, 1)
 	require.Contains(t, s.Notes[0], "the tenant's files have no ConfigMap")
+}
+
+func TestMirrorsWithoutTheirManagersAreSaid(t *testing.T) {
+	mapping := kinds.Mapping{Tenant: "dev", HostNamespace: "team-dev", Owner: metav1.OwnerReference{UID: "owner"}}
+	for _, test := range []struct {
+		managers string
+		noted    bool
+	}{{"", true}, {`,"managedFields":[{"manager":"syncpass"}]`, false}} {
+		tenant := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "default", "name": "a"}}}
+		mirror := marshal(mapping.Project(kinds.For(schema.GroupKind{Kind: "ConfigMap"}), tenant, nil, kinds.KeepNone).Object)
+		mirror = strings.Replace(mirror, `"metadata":{`, `"metadata":{"uid":"u","resourceVersion":"1"`+test.managers+",", 1)
+		s := sidesOf(t, aConfigMap, mirror)
+		takeFiles(t, s, ofKind("v1", "ConfigMap"))
+		assert.Equal(t, test.noted, strings.Contains(strings.Join(s.Notes, "\n"), "--show-managed-fields"), "%s", mirror)
+	}
 }
 
 func TestASecretIsFoldedAsAServerDoes(t *testing.T) {

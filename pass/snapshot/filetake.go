@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/syncpass/syncpass/pass/kinds"
 	"github.com/syncpass/syncpass/pass/plan"
@@ -60,6 +59,7 @@ func (s *FileSides) Take(_ context.Context, r Request) (plan.Snapshot, Resources
 		}
 	}
 	s.readNodes(r, taken.Kinds)
+	s.noteManagers(r, taken.Kinds)
 	return taken, resources, nil
 }
 
@@ -99,6 +99,20 @@ func (s *FileSides) readKind(r Request, k *plan.KindSnapshot) {
 	}
 	if version.GroupKind() == podKind {
 		k.Tokens = s.tokens(r)
+	}
+}
+
+// noteManagers says that nobody can tell which labels and annotations of mirrors are whose, where that is so.
+func (s *FileSides) noteManagers(r Request, all []plan.KindSnapshot) {
+	for i := range all {
+		kind := kinds.For(all[i].GroupKind())
+		for _, mirror := range all[i].Host {
+			_, owned := r.Mapping.Identify(kind, all[i].Resource.Kind, mirror)
+			if _, told, _ := unstructured.NestedFieldNoCopy(mirror.Object, "metadata", "managedFields"); owned == kinds.Ours && !told {
+				s.note("mirrors among the host's files have no managedFields, which kubectl get prints with --show-managed-fields: labels and annotations that the tenant took away count as somebody else's on the host, and stay")
+				return
+			}
+		}
 	}
 }
 
