@@ -65,13 +65,13 @@ func (r *offline) identify(key record.Key, side record.Side, object *unstructure
 		object.SetUID(types.UID(cmp.Or(marked, string(known.UID), unknown)))
 	}
 	same := object.GetResourceVersion() == known.ResourceVersion
-	if object.GetResourceVersion() == "" || same && !known.Hash.IsZero() && r.contentOf(key, side, object) != known.Hash {
+	if object.GetResourceVersion() == "" || same && !known.Hash.IsZero() && r.contentHash(key, side, object) != known.Hash {
 		object.SetResourceVersion(unknown)
 	}
 }
 
-// contentOf is the hash of an object's content; that of nothing where the object breaks its kind's rules.
-func (r *offline) contentOf(key record.Key, side record.Side, object *unstructured.Unstructured) (hash record.Hash) {
+// contentHash is the hash of an object's content; that of nothing where the object breaks its kind's rules.
+func (r *offline) contentHash(key record.Key, side record.Side, object *unstructured.Unstructured) (hash record.Hash) {
 	defer func() {
 		if recover() != nil {
 			hash = record.Hash{} // and the plan says what is wrong with it
