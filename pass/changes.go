@@ -74,7 +74,7 @@ func changeOf(side record.Side, before, after *unstructured.Unstructured) (Chang
 	change := Change{Side: side, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 	was, is := shown(before), shown(after)
 	differs := !reflect.DeepEqual(was, is)
-	if object.GroupVersionKind().GroupKind() == secretKind {
+	if object.GetKind() == secretKind.Kind { // of whatever group: none by that name is to be shown
 		maskSecret(was, is)
 	}
 	change.Before, change.After = was, is

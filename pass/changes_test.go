@@ -119,6 +119,11 @@ func TestValuesOfSecretsAreNotShown(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, string(text), "HIDDEN")
 	}
+	custom := objectOf(t, `{apiVersion: example.com/v1, kind: Secret, metadata: {name: s}, spec: {value: HIDDEN12}}`)
+	text, err := json.Marshal(changesOf(stepOf(record.Create, record.Host, nil, custom)))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "HIDDEN", "a Secret of whatever group")
+
 	require.Contains(t, have.Object["data"], "gone", "the plan's objects stay as they are")
 	require.Equal(t, "HIDDEN4", have.Object["data"].(map[string]any)["changed"])
 }
