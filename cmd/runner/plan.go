@@ -24,8 +24,9 @@ What is in no file is not there. The TenantCluster is found among the host's fil
 SYNCPASS_TENANT; so are the policy and the SyncDecision, unless flags name their files. The SyncDecision can be read in full
 with the tenant's credential alone: from its Secret among the host's files, or the kubeconfig that --tenant-kubeconfig names.
 Without it, two-way pairs that differ are held as NoHistory. An object without uid and resourceVersion, as people write them,
-is taken for the one of its name in the cluster, its server's defaults left aside. What only a dry run on the host could tell
-is held as undecided. All that is assumed is said on stderr.`
+is taken for the one of its name in the cluster; defaults that its server would fill in are not. What only a dry run on the
+host could tell is held as undecided, and that a tenant went back in time does not show in files. What else is assumed is said
+on stderr.`
 
 // planFlags are those of the verb plan that say what is planned.
 type planFlags struct {

@@ -123,6 +123,10 @@ func TestWhatAPlanRefuses(t *testing.T) {
 	dir := planFolders(t)
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	require.NoError(t, os.WriteFile(bad, []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\nkind: {\n"), 0o600))
+	onePolicy, err := os.ReadFile(filepath.Join(dir, "policy.yaml"))
+	require.NoError(t, err)
+	twoPolicies := filepath.Join(t.TempDir(), "two.yaml")
+	require.NoError(t, os.WriteFile(twoPolicies, append(append(onePolicy, "---\n"...), onePolicy...), 0o600))
 	for _, test := range []struct {
 		name      string
 		variables []string
@@ -136,6 +140,9 @@ func TestWhatAPlanRefuses(t *testing.T) {
 		{"a policy that is not there", nil, []string{"plan", "--policy", filepath.Join(dir, "none.yaml")}, []string{"--policy: open "}},
 		{"a policy that is none", nil, []string{"plan", "--policy", filepath.Join(dir, "host", "list.json")}, []string{"--policy=", `SyncPolicy \"\"`}},
 		{"a bad file", nil, []string{"plan", "--tenant-dir", bad, "--host-dir", filepath.Join(dir, "host")}, []string{"bad.yaml: document 2: it is no YAML"}},
+		{"two policies in a file", nil, []string{"plan", "--policy", twoPolicies}, []string{"--policy=", "holds 2 YAML documents", "put it into a file of its own"}},
+		{"a record that is none", nil, offlineArgs(dir, "--record", filepath.Join(dir, "policy.yaml")), []string{"policy.yaml: there is no SyncDecision team-dev/dev in it", "kubectl get syncdecisions"}},
+		{"a kubeconfig that is none", nil, offlineArgs(dir, "--tenant-kubeconfig", filepath.Join(dir, "policy.yaml")), []string{"the tenant's kubeconfig from file", "it is no kubeconfig"}},
 		{"a folder that is not there", nil, []string{"plan", "--tenant-dir", filepath.Join(dir, "none"), "--host-dir", filepath.Join(dir, "host")}, []string{"name a folder of YAML or JSON files"}},
 		{"a tenant that is not in the files", []string{"SYNCPASS_TENANT=prod"}, offlineArgs(dir), []string{"have only team-dev/dev"}},
 		{"a variable that cannot be read", []string{"SYNCPASS_MAX_DELETE_PERCENT=many"}, offlineArgs(dir), []string{"SYNCPASS_MAX_DELETE_PERCENT"}},

@@ -291,24 +291,3 @@ func TestTokensOfPodsAreFoundByTheirLabels(t *testing.T) {
 	takeFiles(t, s, pods)
 	require.Contains(t, strings.Join(s.Notes, "\n"), "no Secrets")
 }
-
-// FuzzFile: whatever a file holds, it is refused with its name, or each object in it is known by kind and name.
-func FuzzFile(f *testing.F) {
-	f.Add([]byte(aConfigMap + "---\n" + nothing))
-	f.Add([]byte("{apiVersion: v1, kind: List, items: [{metadata: {name: x}}, 7]}"))
-	f.Add([]byte("...\n---\n--- x\n..."))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(t.TempDir(), "a.yaml")
-		require.NoError(t, os.WriteFile(path, data, 0o600))
-		files, err := snapshot.ReadFiles(path)
-		if err != nil {
-			require.ErrorContains(t, err, path)
-			return
-		}
-		for _, object := range files.All() {
-			require.NotEmpty(t, object.GetName())
-			require.NotEmpty(t, object.GetKind())
-			require.Contains(t, object.Where, path)
-		}
-	})
-}
