@@ -37,7 +37,7 @@ func changesOf(step *plan.Step) []Change {
 		return nil
 	}
 	if step.Want != nil || step.Action == record.Delete {
-		add(step.Side, step.Have, written(step.Subresource, step.Have, step.Want))
+		add(step.Side, step.Have, becomes(step.Subresource, step.Have, step.Want))
 	}
 	for _, write := range step.Then {
 		before := step.Have
@@ -47,13 +47,13 @@ func changesOf(step *plan.Step) []Change {
 		if write.Object == step.Want {
 			continue // it is shown already
 		}
-		add(write.Side, before, written(write.Subresource, before, write.Object))
+		add(write.Side, before, becomes(write.Subresource, before, write.Object))
 	}
 	return changes
 }
 
-// written is what an object becomes by a write. A Pod is bound by an object of another kind.
-func written(subresource string, before, object *unstructured.Unstructured) *unstructured.Unstructured {
+// becomes is what an object becomes by a write. A Pod is bound by an object of another kind.
+func becomes(subresource string, before, object *unstructured.Unstructured) *unstructured.Unstructured {
 	if subresource != plan.Binding || before == nil {
 		return object
 	}

@@ -94,7 +94,7 @@ func (a *app) configure() (config, error) {
 	if a.policy != "" {
 		name, c.Policy = "--policy", a.policy
 	}
-	_, policyErr := policyFile(name, c.Policy)
+	_, policyErr := policyFrom(name, c.Policy)
 	if err := errors.Join(err, policyErr); err != nil {
 		return c, invalid(err)
 	}

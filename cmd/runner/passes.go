@@ -101,7 +101,7 @@ func (s *session) schedule(ctx context.Context, tenant types.NamespacedName) (_ 
 // options reads the policy file anew each time: a schedule outlives edits of the ConfigMap it is mounted from.
 func (s *session) options(tenant types.NamespacedName) (pass.Options, error) {
 	c := s.config
-	fromFile, err := policyFile("SYNCPASS_POLICY", c.Policy)
+	fromFile, err := policyFile(c.Policy)
 	return pass.Options{
 		Host:                   s.host.cluster,
 		Namespace:              tenant.Namespace,
@@ -127,8 +127,11 @@ func (s *session) options(tenant types.NamespacedName) (pass.Options, error) {
 	}, err
 }
 
-// policyFile reads the SyncPolicy in a file, which the variable or flag names; nil without a path.
-func policyFile(name, path string) (*policy.SyncPolicy, error) {
+// policyFile reads the SyncPolicy in the file that SYNCPASS_POLICY names; nil without a path.
+func policyFile(path string) (*policy.SyncPolicy, error) { return policyFrom("SYNCPASS_POLICY", path) }
+
+// policyFrom reads the SyncPolicy in a file, which this variable or flag names; nil without a path.
+func policyFrom(name, path string) (*policy.SyncPolicy, error) {
 	if path == "" {
 		return nil, nil
 	}
