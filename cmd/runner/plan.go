@@ -73,6 +73,12 @@ func (a *app) planCommand() *cobra.Command {
 	flags.StringVar(&from.files.Host, "host-dir", "", "`folder` with the host's objects, in place of its API server")
 	flags.StringVar(&from.files.Record, "record", "", "`file` with the SyncDecision and its pages, with --host-dir (default: among the host's objects)")
 	flags.StringVar(&from.tenantKubeconfig, "tenant-kubeconfig", "", "`file` with the tenant's kubeconfig, to read the record with; nothing is sent to it (default: SYNCPASS_TENANT_KUBECONFIG, else its Secret among the host's objects)")
+	mustComplete(cmd, "color", cobra.FixedCompletions(colourModes, cobra.ShellCompDirectiveNoFileComp))
+	for _, flag := range []string{"policy", "tenant-dir", "host-dir", "record", "tenant-kubeconfig"} {
+		mustComplete(cmd, flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault // files
+		})
+	}
 	return cmd
 }
 

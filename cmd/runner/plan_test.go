@@ -160,6 +160,15 @@ func TestWhatAPlanRefuses(t *testing.T) {
 	}
 }
 
+func TestTheFlagsOfAPlanAreCompleted(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--color": "auto\nalways\nnever\n:4\n", "--tenant-dir": ":0\n", "--policy": ":0\n",
+	} {
+		_, stdout, _ := exited(t, runner(t, nil, "__complete", "plan", flag, ""))
+		assert.Equal(t, want, stdout, flag)
+	}
+}
+
 func TestPlanHelp(t *testing.T) {
 	_, stdout, _ := exited(t, runner(t, nil, "plan", "--help"))
 	golden(t, "help-plan.txt", stdout)
