@@ -266,23 +266,33 @@ func (s *surroundings) binary(t *testing.T) scenario.Binary {
 // runner is the runner of scenario files, for tests that need its surroundings too.
 func (s *surroundings) runner(t *testing.T) *scenario.Runner {
 	t.Helper()
-	if s.scenarios != nil {
-		return s.scenarios
+	if s.scenarios == nil {
+		s.scenarios = s.runnerIn(t, s.environment(t))
 	}
+	return s.scenarios
+}
+
+// environment is what scenario files are run against.
+func (s *surroundings) environment(t *testing.T) scenario.Environment {
+	t.Helper()
 	has := []string{scenario.NeedTenantControllers}
 	if s.node != nil {
 		has = append(has, scenario.NeedHostNode)
 	}
-	var err error
-	s.scenarios, err = scenario.NewRunner(t.Context(), scenario.Environment{
+	return scenario.Environment{
 		Host: s.host.Config, Tenant: s.tenant.Config, TenantKubeconfig: s.tenantKubeconfig,
 		Binary: s.binary(t),
 		Has:    has,
-	})
+	}
+}
+
+func (s *surroundings) runnerIn(t *testing.T, environment scenario.Environment) *scenario.Runner {
+	t.Helper()
+	made, err := scenario.NewRunner(t.Context(), environment)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.scenarios
+	return made
 }
 
 // clients lead to both sides, past the proxies and with every right.

@@ -270,9 +270,8 @@ func mask(secret *unstructured.Unstructured) {
 			values[name] = Masked
 		}
 	}
-	const copied = "kubectl.kubernetes.io/last-applied-configuration"
-	if annotations := secret.GetAnnotations(); annotations[copied] != "" {
-		annotations[copied] = Masked
+	if annotations := secret.GetAnnotations(); annotations[lastApplied] != "" {
+		annotations[lastApplied] = Masked
 		secret.SetAnnotations(annotations)
 	}
 }

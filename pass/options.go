@@ -26,6 +26,8 @@ type Options struct {
 	Policy *policy.SyncPolicy
 	// DryRun plans and reports, and writes nothing anywhere, not even the Lease.
 	DryRun bool
+	// Changes asks a dry run for what each decision would change, beside the decisions.
+	Changes bool
 
 	// RenderedInterval is the interval that whatever starts passes from outside was made for; 0 where that is not known.
 	// With RenderedForAll it was made for several tenants, and is the shortest of their intervals.
@@ -84,6 +86,10 @@ type Result struct {
 	Counts    record.Counts     `json:"counts"`
 	Decisions []record.Decision `json:"decisions"`
 
+	// Changes are what each of Decisions would change, in their order; nil where nobody asked for it.
+	Changes [][]Change `json:"-"`
+	// Undecided counts the decisions, all of them to skip, that hang on what nobody could be asked.
+	Undecided int `json:"-"`
 	// Schedule is the policy's, for the caller that decides when the next pass is due; nil where the policy could
 	// not be read.
 	Schedule *policy.Schedule `json:"-"`

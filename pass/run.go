@@ -37,6 +37,8 @@ type run struct {
 	recording *recording // nil where nothing is recorded
 	readAll   bool       // read also what is certainly unchanged
 	verdict   *Verdict   // nil in a pass over all pairs
+	// files are what is read in place of the two API servers; nil in a pass.
+	files *snapshot.FileSides
 	// explain says why the pass ended early: a request that fails because the pass was stopped or its time was over is no
 	// failure of its own.
 	explain func(error) error
@@ -162,10 +164,7 @@ func (r *run) pass(ctx context.Context) error {
 	r.result.PlanID = planned.GuardID
 	r.result.Message = planned.GuardMessage
 	if r.DryRun || r.verdict != nil && planned.Writes() == 0 {
-		for i := range planned.Steps {
-			r.result.Decisions = append(r.result.Decisions, planned.Steps[i].Decision)
-		}
-		r.settle(planned, nil)
+		r.report(planned)
 		return nil
 	}
 	if r.recording != nil {
@@ -195,7 +194,11 @@ func (r *run) take(ctx context.Context) (plan.Snapshot, snapshot.Resources, erro
 		input := r.input(plan.Snapshot{})
 		known = &input
 	}
-	return snapshot.Take(ctx, snapshot.Request{
+	read := snapshot.Take
+	if r.files != nil {
+		read = r.files.Take
+	}
+	return read(ctx, snapshot.Request{
 		Host: r.Host, Tenant: r.tenant, Namespace: r.Namespace,
 		Mapping: r.target.mapping, Resources: r.target.policy.Spec.Resources, Retired: r.retired(), Known: known,
 	})
@@ -231,16 +234,21 @@ func (r *run) loadRecord(ctx context.Context) (err error) {
 	for _, problem := range r.loaded.Problems {
 		r.Log.Warn("Part of the record cannot be used", "error", problem)
 	}
-	r.setEpoch()
 	if known := r.loaded.History.KeyID(); known != "" && known != r.hasher.KeyID() {
 		r.Log.Info("The tenant's credentials have changed; the history is keyed anew")
 	}
+	r.useRecord()
+	return nil
+}
+
+// useRecord makes the loaded SyncDecision what this pass goes on from.
+func (r *run) useRecord() {
+	r.setEpoch()
 	r.loaded.History.Rekey(r.hasher.KeyID())
 	r.recording = &recording{
 		history: r.loaded.History, hasher: r.hasher, mapping: r.target.mapping, passID: r.result.ID, now: r.result.StartTime.Time,
 		refreshed: map[record.Key]record.Standing{},
 	}
-	return nil
 }
 
 func (r *run) setEpoch() {
@@ -375,6 +383,17 @@ func identity(planned *plan.Plan, taken plan.Snapshot) *record.TenantIdentity {
 	return &record.TenantIdentity{UID: taken.TenantUID}
 }
 
+// report fills in the result of a dry run.
+func (r *run) report(planned *plan.Plan) {
+	for i := range planned.Steps {
+		r.result.Decisions = append(r.result.Decisions, planned.Steps[i].Decision)
+		if r.Changes {
+			r.result.Changes = append(r.result.Changes, changesOf(&planned.Steps[i]))
+		}
+	}
+	r.settle(planned, nil)
+}
+
 // settle fills in the result of a pass that came to its end.
 func (r *run) settle(planned *plan.Plan, stopped error) {
 	r.result.Counts = count(r.result.Decisions, planned.Unchanged)
@@ -383,6 +402,9 @@ func (r *run) settle(planned *plan.Plan, stopped error) {
 }
 
 func (r *run) countRequests() {
+	if r.files != nil {
+		return
+	}
 	r.result.Counts.Requests = int(r.Host.Requests())
 	if r.tenant != nil {
 		r.result.Counts.Requests += int(r.tenant.Requests())

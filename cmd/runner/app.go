@@ -20,11 +20,11 @@ import (
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	// tty says that a person reads stderr, asks that one types into stdin as well; width, how many characters fit into a line
-	// there.
-	tty, asks bool
-	width     func() int
-	env       environment
+	// tty says that a person reads stderr, stdoutTTY that one reads stdout, asks that one types into stdin as well; width, how
+	// many characters fit into a line of stderr.
+	tty, stdoutTTY, asks bool
+	width                func() int
+	env                  environment
 	// environ lists the environment as os.Environ does.
 	environ []string
 	// terminationFile is where the last words go.
@@ -41,6 +41,8 @@ type app struct {
 	flush   func(context.Context)
 	started bool // whether a verb that works on tenants got under way
 	results []pass.Result
+	// policy is the file that a flag names in place of SYNCPASS_POLICY; empty where none does.
+	policy string
 	// differences says that planned writes are to show in the exit code.
 	differences bool
 }
@@ -76,22 +78,13 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	return code
 }
 
-// start reads the configuration and finds the host. Everything that is wrong with the configuration, and with the
-// policy file that it names, is reported together, and before any request is sent.
+// start reads the configuration and finds the host.
 func (a *app) start(ctx context.Context) (*session, error) {
-	a.started = true
-	c, err := loadConfig(a.env)
-	a.log, a.text = newLog(a.stderr, c.LogLevel, c.LogFormat, a.tty), textLog(c.LogFormat, a.tty)
-	for _, unknown := range unknownVariables(a.environ) {
-		a.log.Warn("Unknown environment variable", "name", unknown.name, "nearest", unknown.nearest)
-	}
-	_, policyErr := policyFile(c.Policy)
-	if err := errors.Join(err, policyErr); err != nil {
-		return nil, invalid(err)
+	c, err := a.configure()
+	if err != nil {
+		return nil, err
 	}
 	b := thisBuild()
-	a.log.Debug("Configuration", "build", b.String(), "variables", c)
-
 	w := a.newTelemetry(ctx, b.version)
 	h, err := connectHost(c, b.userAgent(), w.observe(record.Host))
 	if err != nil {
@@ -106,8 +99,29 @@ func (a *app) start(ctx context.Context) (*session, error) {
 	return &session{config: c, log: a.log, host: h, identity: identity, userAgent: b.userAgent(), telemetry: w, passFuncs: a.passFuncs}, nil
 }
 
+// configure reads the configuration. Everything that is wrong with it, and with the policy file that it names, is reported
+// together, and before any request is sent.
+func (a *app) configure() (config, error) {
+	a.started = true
+	c, err := loadConfig(a.env)
+	a.log, a.text = newLog(a.stderr, c.LogLevel, c.LogFormat, a.tty), textLog(c.LogFormat, a.tty)
+	for _, unknown := range unknownVariables(a.environ) {
+		a.log.Warn("Unknown environment variable", "name", unknown.name, "nearest", unknown.nearest)
+	}
+	name := "SYNCPASS_POLICY"
+	if a.policy != "" {
+		name, c.Policy = "--policy", a.policy
+	}
+	_, policyErr := policyFrom(name, c.Policy)
+	if err := errors.Join(err, policyErr); err != nil {
+		return c, invalid(err)
+	}
+	a.log.Debug("Configuration", "build", thisBuild().String(), "variables", c)
+	return c, nil
+}
+
 // pass runs the verbs pass and plan: one pass or dry run for each tenant, printed.
-func (a *app) pass(ctx context.Context, format outputFormat, dryRun bool) error {
+func (a *app) pass(ctx context.Context, p printing) error {
 	s, tenants, err := a.selectTenants(ctx)
 	if err != nil {
 		return err
@@ -118,11 +132,12 @@ func (a *app) pass(ctx context.Context, format outputFormat, dryRun bool) error 
 			return err
 		}
 	}
-	a.results = s.passes(ctx, tenants, dryRun)
-	if !dryRun {
+	s.changes = p.diff
+	a.results = s.passes(ctx, tenants, p.dryRun)
+	if !p.dryRun {
 		defer s.push(ctx, a.results) // after people have what they wait for
 	}
-	if err := printResults(a.stdout, format, dryRun, a.results); err != nil {
+	if err := p.print(a.stdout, a.results); err != nil {
 		return fmt.Errorf("printing the results: %w", err)
 	}
 	for _, r := range a.results {

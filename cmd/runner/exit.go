@@ -59,7 +59,7 @@ func (f *failure) Unwrap() error { return f.err }
 
 // exitCode turns what happened into the number that the process ends with: the highest of what err and the results ask
 // for. cause is why the context of the passes was cancelled, nil if it was not. In a dry run with differences asked
-// for, planned writes count.
+// for, planned writes count, and so does what nobody could tell.
 func exitCode(err, cause error, results []pass.Result, differences bool) int {
 	code := exitOK
 	if err != nil {
@@ -70,7 +70,7 @@ func exitCode(err, cause error, results []pass.Result, differences bool) int {
 	}
 	for _, r := range results {
 		code = max(code, outcomeCode(r.Outcome, cause))
-		if differences && r.Counts.Create+r.Counts.Update+r.Counts.Delete > 0 {
+		if differences && r.Counts.Create+r.Counts.Update+r.Counts.Delete+r.Undecided > 0 {
 			code = max(code, exitDifferences)
 		}
 	}

@@ -35,6 +35,7 @@ func run(passes passFuncs) (exitCode int) {
 		stdout:          os.Stdout,
 		stderr:          os.Stderr,
 		tty:             tty,
+		stdoutTTY:       term.IsTerminal(int(os.Stdout.Fd())),
 		asks:            tty && term.IsTerminal(int(os.Stdin.Fd())),
 		width:           width,
 		env:             os.LookupEnv,

@@ -18,6 +18,9 @@ import (
 // number; one that goes, or changes its meaning, the major.
 const formatVersion = "1.0"
 
+// diffFormatVersion is that of a document with diffs, which nobody gets who did not ask for them.
+const diffFormatVersion = "1.1"
+
 // document is what -o json and -o yaml print.
 type document struct {
 	FormatVersion string        `json:"formatVersion"`
@@ -55,22 +58,75 @@ func formatNames() string {
 
 // printResults writes the results to w. Nothing but data goes there.
 func printResults(w io.Writer, format outputFormat, dryRun bool, results []pass.Result) error {
-	switch format {
+	return printing{format: format, dryRun: dryRun}.print(w, results)
+}
+
+// printing is how results are to be printed.
+type printing struct {
+	format outputFormat
+	dryRun bool
+	// diff says that the results have the changes that their decisions make, to be printed as well.
+	diff bool
+	// colour says that a person reads it on a terminal that shows colours.
+	colour bool
+}
+
+func (p printing) print(w io.Writer, results []pass.Result) error {
+	switch p.format {
 	case "json", "yaml":
-		return printDocument(w, format, dryRun, results)
+		return p.printDocument(w, results)
 	case "name":
 		return printNames(w, results)
 	default:
-		return printTables(w, format == "wide", dryRun, results)
+		return p.printTables(w, results)
 	}
 }
 
-func printDocument(w io.Writer, format outputFormat, dryRun bool, results []pass.Result) error {
-	d := document{FormatVersion: formatVersion, DryRun: dryRun, Passes: make([]pass.Result, len(results))}
+func (p printing) printDocument(w io.Writer, results []pass.Result) error {
+	clean := make([]pass.Result, len(results))
 	for i, r := range results {
-		d.Passes[i] = withoutNulls(r)
+		clean[i] = withoutNulls(r)
 	}
-	return printStructured(w, format, d)
+	if p.diff {
+		return p.printDiffDocument(w, clean)
+	}
+	return printStructured(w, p.format, document{FormatVersion: formatVersion, DryRun: p.dryRun, Passes: clean})
+}
+
+// diffDocument is a document whose decisions come with what they change.
+type diffDocument struct {
+	FormatVersion string       `json:"formatVersion"`
+	DryRun        bool         `json:"dryRun"`
+	Passes        []diffResult `json:"passes"`
+}
+
+type diffResult struct {
+	pass.Result
+	Decisions []diffDecision `json:"decisions"`
+}
+
+type diffDecision struct {
+	record.Decision
+	// Diff is the unified diff of what the decision changes, empty where that is nothing.
+	Diff string `json:"diff"`
+}
+
+func (p printing) printDiffDocument(w io.Writer, results []pass.Result) error {
+	d := diffDocument{FormatVersion: diffFormatVersion, DryRun: p.dryRun, Passes: make([]diffResult, len(results))}
+	for i, r := range results {
+		d.Passes[i] = diffResult{Result: r, Decisions: make([]diffDecision, len(r.Decisions))}
+		for j, decision := range r.Decisions {
+			d.Passes[i].Decisions[j].Decision = decision
+			if j >= len(r.Changes) {
+				continue
+			}
+			var err error
+			if d.Passes[i].Decisions[j].Diff, err = unifiedDiff(r.Changes[j]); err != nil {
+				return err
+			}
+		}
+	}
+	return printStructured(w, p.format, d)
 }
 
 // printStructured writes a document as YAML or JSON.

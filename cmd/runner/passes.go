@@ -25,6 +25,8 @@ type session struct {
 	// identity names this process in Leases and Events, userAgent this program to API servers.
 	identity, userAgent string
 	telemetry           telemetry
+	// changes asks dry runs for what their decisions would change.
+	changes bool
 	passFuncs
 }
 
@@ -75,7 +77,7 @@ func (s *session) pass(ctx context.Context, tenant types.NamespacedName, dryRun 
 	if err != nil {
 		return ended(started, record.Invalid, err)
 	}
-	options.DryRun, options.Log = dryRun, log
+	options.DryRun, options.Changes, options.Log = dryRun, dryRun && s.changes, log
 	followed.options(&options)
 	return s.run(ctx, options)
 }
@@ -132,18 +134,21 @@ func (s *session) options(tenant types.NamespacedName) (pass.Options, error) {
 	}, err
 }
 
-// policyFile reads the SyncPolicy in a file; nil without a path.
-func policyFile(path string) (*policy.SyncPolicy, error) {
+// policyFile reads the SyncPolicy in the file that SYNCPASS_POLICY names; nil without a path.
+func policyFile(path string) (*policy.SyncPolicy, error) { return policyFrom("SYNCPASS_POLICY", path) }
+
+// policyFrom reads the SyncPolicy in a file, which this variable or flag names; nil without a path.
+func policyFrom(name, path string) (*policy.SyncPolicy, error) {
 	if path == "" {
 		return nil, nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("SYNCPASS_POLICY: %w", err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	p, err := policy.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("SYNCPASS_POLICY=%s: %w", mask(path), err)
+		return nil, fmt.Errorf("%s=%s: %w", name, mask(path), err)
 	}
 	return p, nil
 }

@@ -44,22 +44,9 @@ func (a *app) passCommand() *cobra.Command {
 		Use:   "pass",
 		Short: "One complete pass for each selected tenant (default verb)",
 		Args:  noArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.pass(cmd.Context(), format, false) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.pass(cmd.Context(), printing{format: format}) },
 	}
 	addOutputFlag(cmd, &format)
-	return cmd
-}
-
-func (a *app) planCommand() *cobra.Command {
-	format := outputFormats[0]
-	cmd := &cobra.Command{
-		Use:   "plan",
-		Short: "What the next pass would do; writes nothing anywhere",
-		Args:  noArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.pass(cmd.Context(), format, true) },
-	}
-	addOutputFlag(cmd, &format)
-	cmd.Flags().BoolVar(&a.differences, "exit-code", false, fmt.Sprintf("exit with %d if there is something to create, update or delete", exitDifferences))
 	return cmd
 }
 

@@ -24,6 +24,12 @@ func (f faults) or() error {
 
 // pass runs one of the verbs pass and plan.
 func (r *run) pass(ctx context.Context, verb string, want Pass) error {
+	if before := r.runner.env.Before; before != nil {
+		err := before(ctx, func(env map[string]string, args ...string) (*Result, error) { return r.aside(ctx, env, args...) })
+		if err != nil {
+			return err
+		}
+	}
 	if err := r.binary(ctx, nil, verb, "-o", "json"); err != nil {
 		return err
 	}

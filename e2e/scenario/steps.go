@@ -177,15 +177,20 @@ func (r *Runner) side(name string) *side {
 }
 
 // binary runs the binary with the file's environment and env.
-func (r *run) binary(ctx context.Context, env map[string]string, args ...string) error {
+func (r *run) binary(ctx context.Context, env map[string]string, args ...string) (err error) {
+	r.last, r.made = nil, nil
+	r.last, err = r.aside(ctx, env, args...)
+	return err
+}
+
+// aside runs the binary as binary does, and leaves no trace of that in the run.
+func (r *run) aside(ctx context.Context, env map[string]string, args ...string) (*Result, error) {
 	all := map[string]string{"SYNCPASS_NAMESPACE": hostNamespace, "SYNCPASS_TENANT": tenantName}
 	fromFile, err := substituteAll(r.file.Env, r.values())
 	if err != nil {
-		return fmt.Errorf("env.%w", err)
+		return nil, fmt.Errorf("env.%w", err)
 	}
 	maps.Copy(all, fromFile)
 	maps.Copy(all, env)
-	r.last, r.made = nil, nil
-	r.last, err = r.runner.env.Binary.Run(ctx, all, args...)
-	return err
+	return r.runner.env.Binary.Run(ctx, all, args...)
 }

@@ -46,6 +46,9 @@ type Environment struct {
 	Binary Binary
 	// Has is what there is of NeedTenantControllers and NeedHostNode.
 	Has []string
+	// Before, if set, is called before each step that makes a pass or a plan. It may
+	// run the binary in that step's environment, with env put on top.
+	Before func(ctx context.Context, run func(env map[string]string, args ...string) (*Result, error)) error
 }
 
 // Runner runs files, one at a time.

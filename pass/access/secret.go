@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -35,13 +36,21 @@ func KubeconfigSecrets(tenant string) []string {
 // The error is a *ConfigError where a Secret or its key is missing or forbidden; otherwise the host could not be asked,
 // see Unreachable.
 func FindKubeconfig(ctx context.Context, core corev1client.SecretsGetter, namespace, tenant, explicit string) (data []byte, source string, err error) {
+	return FindKubeconfigBy(func(name string) (*corev1.Secret, error) {
+		return core.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	}, namespace, tenant, explicit)
+}
+
+// FindKubeconfigBy is FindKubeconfig with another way to read a Secret of the namespace, which says that there is none in the
+// API's way.
+func FindKubeconfigBy(get func(name string) (*corev1.Secret, error), namespace, tenant, explicit string) (data []byte, source string, err error) {
 	names := KubeconfigSecrets(tenant)
 	if explicit != "" {
 		names = []string{explicit}
 	}
 	var forbidden []string
 	for _, name := range names {
-		secret, err := core.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+		secret, err := get(name)
 		switch {
 		case apierrors.IsNotFound(err):
 			continue

@@ -39,3 +39,22 @@ func FuzzPage(f *testing.F) {
 		}
 	})
 }
+
+// FuzzFile: whatever a file holds, it is refused by its name, or each object in it is known by kind and name, once.
+func FuzzFile(f *testing.F) {
+	f.Add([]byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{apiVersion: v1, kind: List, items: []}"))
+	f.Add([]byte("{apiVersion: v1, kind: List, items: [{metadata: {name: x}}, 7]}"))
+	f.Add([]byte("...\n---\n--- x\n..."))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		files := &Files{}
+		for _, fault := range append(files.read("a.yaml", data), files.place()...) {
+			require.ErrorContains(t, fault, "a.yaml: document ")
+		}
+		for _, object := range files.All() {
+			require.NotEmpty(t, object.GetName())
+			require.NotEmpty(t, object.GetKind())
+			require.Contains(t, object.Where, "a.yaml: document ")
+			_ = object.DeepCopy()
+		}
+	})
+}

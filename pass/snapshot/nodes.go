@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/syncpass/syncpass/pass/plan"
@@ -43,18 +44,25 @@ func readNodes(ctx context.Context, r Request, all []plan.KindSnapshot, resource
 	if k.Retired {
 		return nil
 	}
-	pods := slices.IndexFunc(all, func(k plan.KindSnapshot) bool {
+	pods, cause := podsOf(all)
+	if k.Unavailable = cause; cause != "" {
+		return nil
+	}
+	return readHostNodes(ctx, r, k, r.Mapping.NodesOf(pods), resources)
+}
+
+// podsOf are the host's Pods, or the reason why nobody can tell which nodes mirrors are on.
+func podsOf(all []plan.KindSnapshot) (pods []*unstructured.Unstructured, cause string) {
+	at := slices.IndexFunc(all, func(k plan.KindSnapshot) bool {
 		return k.Resource.APIVersion == "v1" && k.Resource.Kind == "Pod" && !k.Retired
 	})
 	switch {
-	case pods < 0:
-		k.Unavailable = "a Node is shown where a Pod of the tenant runs, and the policy has no Pods"
-	case all[pods].Unavailable != "":
-		k.Unavailable = "a Node is shown where a Pod of the tenant runs, and of the Pods is known: " + all[pods].Unavailable
-	default:
-		return readHostNodes(ctx, r, k, r.Mapping.NodesOf(all[pods].Host), resources)
+	case at < 0:
+		return nil, "a Node is shown where a Pod of the tenant runs, and the policy has no Pods"
+	case all[at].Unavailable != "":
+		return nil, "a Node is shown where a Pod of the tenant runs, and of the Pods is known: " + all[at].Unavailable
 	}
-	return nil
+	return all[at].Host, ""
 }
 
 // readHostNodes reads nodes by name. One that is gone is left out: its Pods will be, too. What the tenant has is kept

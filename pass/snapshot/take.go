@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -86,27 +85,8 @@ func Take(ctx context.Context, r Request) (plan.Snapshot, Resources, error) {
 		return plan.Snapshot{}, nil, err
 	}
 
-	resources := Resources{record.Host: {}, record.Tenant: {}}
-	for _, resource := range r.Resources {
-		kind := schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind)
-		found := plan.KindSnapshot{Resource: resource}
-		resources[record.Tenant][kind], found.Unavailable = tenant.resource("tenant", kind)
-		if found.Unavailable == "" {
-			resources[record.Host][kind], found.Unavailable = host.resource("host", kind)
-		}
-		taken.Kinds = append(taken.Kinds, found)
-	}
-	for _, retired := range r.Retired {
-		if kind, ok := host.versionOf(retired); ok {
-			version, name := kind.ToAPIVersionAndKind()
-			found := plan.KindSnapshot{Resource: policy.Resource{APIVersion: version, Kind: name, Direction: policy.ToHost}, Retired: true}
-			resources[record.Host][kind], found.Unavailable = host.resource("host", kind)
-			if kind == nodeKind && found.Unavailable == "" { // it is the tenant that has something to retire
-				resources[record.Tenant][kind], found.Unavailable = tenant.resource("tenant", kind)
-			}
-			taken.Kinds = append(taken.Kinds, found)
-		}
-	}
+	var resources Resources
+	taken.Kinds, resources = kindsOf(r, host, tenant)
 	if err := readKinds(ctx, r, taken.Kinds, resources); err != nil {
 		return plan.Snapshot{}, nil, err
 	}
@@ -117,6 +97,33 @@ func Take(ctx context.Context, r Request) (plan.Snapshot, Resources, error) {
 		return plan.Snapshot{}, nil, err
 	}
 	return taken, resources, nil
+}
+
+// kindsOf are the kinds to be read, and how each is served; one that a side does not serve is unavailable.
+func kindsOf(r Request, host, tenant served) ([]plan.KindSnapshot, Resources) {
+	var all []plan.KindSnapshot
+	resources := Resources{record.Host: {}, record.Tenant: {}}
+	for _, resource := range r.Resources {
+		kind := schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind)
+		found := plan.KindSnapshot{Resource: resource}
+		resources[record.Tenant][kind], found.Unavailable = tenant.resource("tenant", kind)
+		if found.Unavailable == "" {
+			resources[record.Host][kind], found.Unavailable = host.resource("host", kind)
+		}
+		all = append(all, found)
+	}
+	for _, retired := range r.Retired {
+		if kind, ok := host.versionOf(retired); ok {
+			version, name := kind.ToAPIVersionAndKind()
+			found := plan.KindSnapshot{Resource: policy.Resource{APIVersion: version, Kind: name, Direction: policy.ToHost}, Retired: true}
+			resources[record.Host][kind], found.Unavailable = host.resource("host", kind)
+			if kind == nodeKind && found.Unavailable == "" { // it is the tenant that has something to retire
+				resources[record.Tenant][kind], found.Unavailable = tenant.resource("tenant", kind)
+			}
+			all = append(all, found)
+		}
+	}
+	return all, resources
 }
 
 // versions are the group versions of the policy's kinds.
@@ -197,13 +204,7 @@ func readTokens(ctx context.Context, r Request) ([]plan.TokenSecret, error) {
 	}
 	tokens := make([]plan.TokenSecret, 0, len(list.Items))
 	for _, secret := range list.Items {
-		found := plan.TokenSecret{Name: secret.Name}
-		// A time that cannot be read has passed: the tokens are renewed.
-		found.RenewAfter, _ = time.Parse(time.RFC3339, secret.Annotations[kinds.AnnotationRenewAfter])
-		if len(secret.OwnerReferences) == 1 {
-			found.Owner = secret.OwnerReferences[0].UID
-		}
-		tokens = append(tokens, found)
+		tokens = append(tokens, tokenSecret(secret.Name, secret.Annotations, secret.OwnerReferences))
 	}
 	return tokens, nil
 }

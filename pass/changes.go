@@ -1,0 +1,173 @@
+package pass
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/syncpass/syncpass/pass/kinds"
+	"github.com/syncpass/syncpass/pass/plan"
+	"github.com/syncpass/syncpass/record"
+)
+
+// Change is what a decision does to one object, for people to read: without what an API server keeps for itself, and
+// without the values of Secrets.
+type Change struct {
+	Side record.Side
+	// Kind, Namespace and Name are the object's on that side; Namespace is empty where it has none.
+	Kind, Namespace, Name string
+	// Before and After are nil where there is no object.
+	Before, After map[string]any
+}
+
+// changesOf are the objects that a step changes: the one that it is about first, and each only if anything of it that
+// people look at changes.
+func changesOf(step *plan.Step) []Change {
+	var changes []Change
+	add := func(side record.Side, before, after *unstructured.Unstructured) {
+		if change, differs := changeOf(side, before, after); differs {
+			changes = append(changes, change)
+		}
+	}
+	if !step.Writes() {
+		return nil
+	}
+	if step.Want != nil || step.Action == record.Delete {
+		add(step.Side, step.Have, becomes(step.Subresource, step.Have, step.Want))
+	}
+	for _, write := range step.Then {
+		before := step.Have
+		if write.Side != step.Side {
+			before = step.Source
+		}
+		if write.Object == step.Want {
+			continue // it is shown already
+		}
+		add(write.Side, before, becomes(write.Subresource, before, write.Object))
+	}
+	return changes
+}
+
+// becomes is what an object becomes by a write. A Pod is bound by an object of another kind.
+func becomes(subresource string, before, object *unstructured.Unstructured) *unstructured.Unstructured {
+	if subresource != plan.Binding || before == nil {
+		return object
+	}
+	node, _, _ := unstructured.NestedString(object.Object, "target", "name")
+	bound := before.DeepCopy()
+	if err := unstructured.SetNestedField(bound.Object, node, "spec", "nodeName"); err != nil {
+		return before // a Pod whose spec is none cannot be bound either
+	}
+	return bound
+}
+
+// changeOf compares two states of an object, and says whether they differ to people.
+func changeOf(side record.Side, before, after *unstructured.Unstructured) (Change, bool) {
+	object := after
+	if object == nil {
+		object = before
+	}
+	change := Change{Side: side, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
+	was, is := shown(before), shown(after)
+	differs := !reflect.DeepEqual(was, is)
+	if object.GetKind() == secretKind.Kind { // of whatever group: none by that name is to be shown
+		maskSecret(was, is)
+	}
+	change.Before, change.After = was, is
+	return change, differs
+}
+
+// noise are the fields of metadata that an API server writes, and which say nothing about what somebody wants.
+var noise = []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"}
+
+// lastApplied is a copy of the object as it once was, with a Secret's values in it.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// shown is an object as a person wants to see it.
+func shown(object *unstructured.Unstructured) map[string]any {
+	if object == nil {
+		return nil
+	}
+	content := runtime.DeepCopyJSON(object.Object)
+	metadata, _ := content["metadata"].(map[string]any)
+	for _, field := range noise {
+		delete(metadata, field)
+	}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if delete(annotations, lastApplied); len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	return content
+}
+
+var secretKind = schema.GroupKind{Kind: "Secret"}
+
+// maskSecret hides what two states of a Secret hold, and still shows which values differ, as kubectl diff does. Only what is
+// known to be no secret is left as it is: tools copy whole objects into annotations.
+func maskSecret(was, is map[string]any) {
+	for _, field := range fieldsOf(was, is) {
+		switch field {
+		case "apiVersion", "kind", "type", "immutable":
+		case "metadata":
+			before, _ := was[field].(map[string]any)
+			after, _ := is[field].(map[string]any)
+			maskField(before, after, "annotations")
+		default:
+			maskField(was, is, field)
+		}
+	}
+}
+
+// marks are the annotations of a mirror that the runner writes itself.
+var marks = []string{kinds.AnnotationVirtualNamespace, kinds.AnnotationVirtualName, kinds.AnnotationVirtualUID}
+
+// maskField hides the values of a field's map, or the field where it is none.
+func maskField(was, is map[string]any, field string) {
+	before, beforeIsMap := was[field].(map[string]any)
+	after, afterIsMap := is[field].(map[string]any)
+	if _, there := was[field]; there && !beforeIsMap {
+		before = map[string]any{field: was[field]}
+	}
+	if _, there := is[field]; there && !afterIsMap {
+		after = map[string]any{field: is[field]}
+	}
+	before, after = maps.Clone(before), maps.Clone(after)
+	for _, name := range fieldsOf(before, after) {
+		if field == "annotations" && slices.Contains(marks, name) {
+			continue
+		}
+		old, inBefore := before[name]
+		next, inAfter := after[name]
+		same := reflect.DeepEqual(old, next)
+		switch {
+		case inBefore && inAfter && !same:
+			before[name], after[name] = Masked+" (before)", Masked+" (after)"
+		case inBefore && inAfter:
+			before[name], after[name] = Masked, Masked
+		case inBefore:
+			before[name] = Masked
+		default:
+			after[name] = Masked
+		}
+	}
+	if _, there := was[field]; there {
+		was[field] = before
+	}
+	if _, there := is[field]; there {
+		is[field] = after
+	}
+}
+
+// fieldsOf are the keys of both maps, sorted.
+func fieldsOf(a, b map[string]any) []string {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
+}
