@@ -24,7 +24,8 @@ var scenariosFlag = flag.String("scenarios", "testdata/scenarios",
 	"folder of scenario files, searched to any depth; relative to this package or to the repository")
 
 // TestScenarios runs every scenario file of a folder, each as a test of its own
-// named by its path there.
+// named by its path there. Before each pass of the core ones, a plan from files is
+// held to the one against the clusters.
 func TestScenarios(t *testing.T) {
 	dir := *scenariosFlag
 	if _, err := os.Stat(dir); err != nil && !filepath.IsAbs(dir) {
@@ -39,6 +40,9 @@ func TestScenarios(t *testing.T) {
 	}))
 	require.NotEmpty(t, files, "there is no scenario file in %s", dir)
 
+	var plans *comparison // of the core scenarios
+	defer func() { plans.conclude(t) }()
+	parent := t
 	for _, path := range files {
 		name, err := filepath.Rel(dir, path)
 		require.NoError(t, err)
@@ -51,6 +55,13 @@ func TestScenarios(t *testing.T) {
 			}
 			s := find(t)
 			runner := s.runner(t)
+			if strings.HasPrefix(filepath.ToSlash(name), "core/") {
+				if plans == nil {
+					plans = newComparison(parent, s)
+				}
+				runner = plans.runner
+				defer func() { plans.files++ }()
+			}
 			if missing := runner.Missing(file); len(missing) > 0 {
 				t.Skipf("%q needs %s, which these control planes do not have", file.Name, strings.Join(missing, ", "))
 			}
