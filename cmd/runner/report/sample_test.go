@@ -87,6 +87,7 @@ func busy() Tenant {
 		t.Status.Entries = append(t.Status.Entries, record.EntryOf(d, "pass", now.Add(-time.Duration(24-i)*47*time.Minute)))
 	}
 	t.held(record.Conflict, "v1", "ConfigMap", "settings-3", "both sides changed since they last agreed", 3*time.Hour, "data.level", "data.theme")
+	t.held(record.Conflict, "v1", "ConfigMap", "settings-5", "the tenant object is gone, and its mirror was changed", 2*time.Hour)
 	t.held(record.Conflict, "v1", "Secret", "token-1", "both sides changed since they last agreed", 50*time.Minute, "data.password")
 	t.held(record.NoHistory, "v1", "Service", "legacy", "the sides differ and no agreement is recorded", 26*time.Hour, "spec.ports[0].port")
 	rejected := t.decision(record.Skip, record.Rejected, "v1", "Pod", "shop", "web-2")
@@ -101,7 +102,7 @@ func busy() Tenant {
 	t.History.Set(record.Key{Group: "batch", Kind: "Job", Namespace: "shop", Name: "once"}, record.State{Baseline: &record.Baseline{Tenant: record.Version{UID: "u1"}}})
 	t.Status.LastPass = &record.LastPass{
 		ID: "20260314T145900Z-abcde", StartTime: ago(50*time.Minute + 1874*time.Millisecond), EndTime: ago(50 * time.Minute), Outcome: record.CompletedWithErrors,
-		Counts: record.Counts{Update: 1, Skip: 6, Unchanged: 44, Error: 1, Requests: 31},
+		Counts: record.Counts{Update: 1, Skip: 7, Unchanged: 45, Error: 1, Requests: 31},
 	}
 	return t.Tenant
 }
