@@ -19,6 +19,17 @@ type page struct {
 	Tenants []section
 }
 
+// Waiting counts the tenants that wait for a person.
+func (p page) Waiting() int {
+	n := 0
+	for _, s := range p.Tenants {
+		if s.Waits() {
+			n++
+		}
+	}
+	return n
+}
+
 // section is what the page says about one tenant.
 type section struct {
 	// Anchor is the id of the section in the page.
