@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,8 +18,6 @@ import (
 // reported runs `runner report` in a place, and requires that no tenant was asked and nothing written.
 func reported(t *testing.T, p *place) string {
 	t.Helper()
-	require.NoError(t, p.tenantProxy.Close(), "the tenant is away")
-	p.tenantProxy = nil
 	result := p.run(t, nil, "report", "-o", "md")
 	require.Zero(t, result.Exit, "%s", result.Stderr)
 	for _, request := range result.Requests {
@@ -44,6 +44,14 @@ func TestAReport(t *testing.T) {
 		assert.Contains(t, page, "| All kinds | | 5 | 1 | 0 | 0 | 0 | 6 |")
 		assert.Contains(t, page, "- Last recorded: `Completed`, ")
 		assert.Contains(t, page, "Next pass due: 2")
+
+		line := regexp.MustCompile("`runner (resolve configmap [^`]* --keep host [^`]*)`").FindStringSubmatch(page)
+		require.NotNil(t, line, page)
+		settled := p.run(t, nil, append(strings.Fields(line[1]), "--yes")...)
+		require.Zero(t, settled.Exit, "%s%s", settled.Stdout, settled.Stderr)
+		after := reported(t, p.place)
+		assert.NotContains(t, after, "### Open conflicts")
+		assert.Contains(t, after, "| `ConfigMap` | `bidirectional` | 4 | 0 | 0 | 0 | 0 | 4 |")
 	})
 	t.Run("shows what a guard withholds and how to let it through", func(t *testing.T) {
 		t.Parallel()
@@ -54,6 +62,8 @@ func TestAReport(t *testing.T) {
 		p.pass(t, 0, nil)
 		require.NoError(t, p.objects(record.Tenant, configMaps).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 		withheld, _ := p.pass(t, 4, nil)
+		require.NoError(t, p.tenantProxy.Close(), "the tenant is away")
+		p.tenantProxy = nil
 		page := reported(t, p)
 		assert.Contains(t, page, "**`GuardEmptyTenant`** holds 10 back since ")
 		assert.Contains(t, page, "exactly plan `"+withheld.PlanID+"` through")
