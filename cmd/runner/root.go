@@ -29,7 +29,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
-	root.AddCommand(a.passCommand(), a.planCommand(), a.scheduleCommand(), a.explainCommand(), a.resolveCommand(), a.renderCommand(), a.versionCommand(), a.docsCommand())
+	root.AddCommand(a.passCommand(), a.planCommand(), a.scheduleCommand(), a.explainCommand(), a.resolveCommand(), a.renderCommand(), a.reportCommand(), a.versionCommand(), a.docsCommand())
 	a.addSelectionFlags(root)
 	a.addCompletions(root)
 	if a.plugin {

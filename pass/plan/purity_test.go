@@ -50,9 +50,9 @@ func packages(t *testing.T) map[string]listed {
 	}
 }
 
-// pure are the packages that decide. (apimachinery itself pulls in net/http and os; what these packages import and call
+// pure are the packages that decide, and the report, which is the same for the same record. (apimachinery itself pulls in net/http and os; what these packages import and call
 // themselves is what TestDecidingReadsNoClock looks at.)
-var pure = []string{"policy", "record", "pass/kinds", "pass/plan"}
+var pure = []string{"policy", "record", "pass/kinds", "pass/plan", "cmd/runner/report"}
 
 func TestDecidingImportsNoClient(t *testing.T) {
 	all := packages(t)
@@ -139,12 +139,13 @@ func TestImportsPointOneWay(t *testing.T) {
 		},
 		"manifests": {},
 		"cmd/runner": {
-			"cmd/runner/metrics", "cmd/runner/progress", "cmd/runner/render", "cmd/runner/tracing",
+			"cmd/runner/metrics", "cmd/runner/progress", "cmd/runner/render", "cmd/runner/report", "cmd/runner/tracing",
 			"pass", "pass/access", "pass/lease", "policy", "record", "record/store",
 		},
 		"cmd/runner/metrics":  {"pass", "pass/access", "policy", "record"},
 		"cmd/runner/progress": {"pass"},
 		"cmd/runner/render":   {"manifests", "pass/kinds", "policy"},
+		"cmd/runner/report":   {"pass/kinds", "policy", "record"},
 		"cmd/runner/tracing":  {"pass", "pass/access", "record"},
 	}
 	for name, p := range packages(t) {
