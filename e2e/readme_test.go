@@ -136,14 +136,49 @@ func TestTheREADMEsPolicyIsValid(t *testing.T) {
 	assert.Len(t, parsed.Spec.Resources, 4)
 }
 
+// documentFiles are all that is written for people, from the root of the repository.
+func documentFiles(t *testing.T) []string {
+	t.Helper()
+	found := []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
+	docs, err := filepath.Glob("../docs/*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, docs)
+	for _, path := range docs {
+		found = append(found, filepath.Join("docs", filepath.Base(path)))
+	}
+	return found
+}
+
 func TestLinksInTheDocumentsLeadSomewhere(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^):#]+)\)`)
-	for _, document := range []string{"README.md", "CHANGELOG.md", "SECURITY.md"} {
-		data, err := os.ReadFile(filepath.Join("..", document))
+	link := regexp.MustCompile(`\]\(([^):#]*)(#[^)]*)?\)`)
+	for _, document := range documentFiles(t) {
+		path := filepath.Join("..", document)
+		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for _, match := range link.FindAllStringSubmatch(string(data), -1) {
-			_, err := os.Stat(filepath.Join("..", match[1]))
+			target := path
+			if match[1] != "" {
+				target = filepath.Join(filepath.Dir(path), match[1])
+			}
+			_, err := os.Stat(target)
 			assert.NoError(t, err, "%s links to %s", document, match[1])
+			if match[2] != "" {
+				assert.Contains(t, anchors(t, target), match[2], "%s links to a heading of %s", document, target)
+			}
 		}
 	}
+}
+
+// anchors are the names under which GitHub links to the headings of a document.
+func anchors(t *testing.T, path string) []string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	punctuation := regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	var found []string
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(data), -1) {
+		plain := punctuation.ReplaceAllString(strings.ToLower(heading[1]), "")
+		found = append(found, "#"+strings.ReplaceAll(plain, " ", "-"))
+	}
+	return found
 }
