@@ -63,7 +63,7 @@ func (c *computation) decide(p *pair) {
 //	the written object is            | then
 //	as intended, changed field ours  | it landed: the sides agreed then
 //	the version that was read        | it did not land: the last recorded agreement stays
-//	created, stored as written       | it landed, and somebody changed the mirror since
+//	a mirror created, kept verbatim  | it landed, and somebody changed the mirror since: nobody else makes one
 //	to change in its marks alone     | landed or not: the contents agreed then
 //	a tenant object, and gone        | nobody can tell either
 //	anything else                    | nobody can tell whether they agreed before or after it, so both sides count as changed
@@ -89,7 +89,7 @@ func (c *computation) settle(p *pair) {
 	switch {
 	case now.Hash == intent.Want && (intent.Path == "" || kinds.ManagedByUs(written, strings.Split(intent.Path, pathSeparator)...)):
 		p.state.Baseline = agreed(intent, now)
-	case intent.Target.UID == "" && p.kind.Verbatim(), intent.Want == intent.Target.Hash:
+	case intent.Target.UID == "" && intent.Side == record.Host && p.kind.Verbatim(), intent.Want == intent.Target.Hash:
 		p.state.Baseline = agreed(intent, record.Version{UID: now.UID, Hash: intent.Want})
 	case now.UID == intent.Target.UID && now.ResourceVersion == intent.Target.ResourceVersion && now.Hash == intent.Target.Hash:
 	case p.state.Baseline != nil:

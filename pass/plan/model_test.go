@@ -83,3 +83,18 @@ func TestAnAgreementInAnOldList(t *testing.T) {
 	})
 	require.Empty(t, m.Broken, m.Trace())
 }
+
+// A tenant object that a person's word was about to make again is not ours because there is one now: anybody makes objects
+// in a tenant, and what the mirror was changed to must not be lost to another one's.
+func TestATenantObjectMadeAgainBySomebodyElse(t *testing.T) {
+	m := modeltest.Live(runPass, modeltest.Without{}, []modeltest.Command{
+		{What: modeltest.Edits, Side: record.Tenant, Pair: "x", Text: "1"}, {What: modeltest.APass},
+		{What: modeltest.Edits, Side: record.Host, Pair: "x", Text: "2"},
+		{What: modeltest.Resolves, Side: record.Host, Pair: "x"},
+		{What: modeltest.Deletes, Side: record.Tenant, Pair: "x"},
+		{What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.CrashAfter}},
+		{What: modeltest.Edits, Side: record.Tenant, Pair: "x", Text: "1"},
+		{What: modeltest.APass}, {What: modeltest.APass},
+	})
+	require.Empty(t, m.Broken, m.Trace())
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -103,27 +104,33 @@ func surveySides(ctx context.Context, k *plan.KindSnapshot, survey *plan.Survey,
 	return record.Tenant, tenantErr
 }
 
-// fetchBoth adds the content of the named objects to a kind's snapshot, those of the host first. One that is gone since
-// it was listed is left out.
+// fetchBoth adds the content of the named objects to a kind's snapshot. One that is gone since it was listed is left out.
+// The lists have told which sides there are, so neither side need wait for the other.
 func fetchBoth(ctx context.Context, k *plan.KindSnapshot, host, tenant collection, mirrors, objects []types.NamespacedName) error {
 	quiet := len(k.Quiet)
-	found, err := fetch(ctx, host, mirrors, quiet+len(k.Others))
-	if err == nil {
-		for name, cause := range found.malformed {
-			err = fmt.Errorf("%w: object %s: %s", errNotAList, name, cause)
+	var mirrored, crossing list
+	var hostErr, tenantErr error
+	var group sync.WaitGroup
+	group.Go(func() { mirrored, hostErr = fetch(ctx, host, mirrors, quiet+len(k.Others)) })
+	group.Go(func() { crossing, tenantErr = fetch(ctx, tenant, objects, quiet+len(k.Apart)) })
+	group.Wait()
+	if hostErr == nil {
+		for name, cause := range mirrored.malformed {
+			hostErr = fmt.Errorf("%w: object %s: %s", errNotAList, name, cause)
 		}
 	}
-	if err != nil {
-		return failed(k, record.Host, err)
+	if hostErr != nil {
+		return failed(k, record.Host, hostErr)
 	}
-	k.Host = append(k.Host, found.objects...)
-	if found, err = fetch(ctx, tenant, objects, quiet+len(k.Apart)); err != nil {
-		return failed(k, record.Tenant, err)
+	if tenantErr != nil {
+		return failed(k, record.Tenant, tenantErr)
 	}
-	k.Tenant = append(k.Tenant, found.objects...)
-	if len(found.malformed) > 0 {
-		k.Malformed = found.malformed
+	k.Host = append(k.Host, mirrored.objects...)
+	k.Tenant = append(k.Tenant, crossing.objects...)
+	if k.Malformed == nil && len(crossing.malformed) > 0 {
+		k.Malformed = map[types.NamespacedName]string{}
 	}
+	maps.Copy(k.Malformed, crossing.malformed)
 	return nil
 }
 
