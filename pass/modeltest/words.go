@@ -13,7 +13,9 @@ func (p *Pass) settles(pair string, side record.Side) bool {
 	tenant, tenantThere := p.seen[record.Tenant][pair]
 	host := p.seen[record.Host][pair]
 	g := p.m.ghosts[pair]
-	unsure := p.Policy.Silent || g.agreed == "" || g.excused || g.forgotten || g.loose || g.misled
+	// Of a pair whose last write may have landed or not, nobody can tell what the two sides last agreed on.
+	pending := p.known != nil && p.known.history.Get(key(pair)).Intent != nil
+	unsure := p.Policy.Silent || g.agreed == "" || g.excused || g.forgotten || g.loose || g.misled || pending
 	moved := (!tenantThere || tenant.content != g.agreed || tenant.uid != g.uid) && host.content != g.agreed
 	said := p.words[pair] == record.Tenant && side == record.Host || p.words[pair] == record.Host && side == record.Tenant && p.taken[pair]
 	return said && p.Policy.manual() && (moved || unsure)
