@@ -29,9 +29,9 @@ func substitute(tree any, values map[string]string) (any, error) {
 		return substituteString(tree, values)
 	case map[string]any:
 		result := make(map[string]any, len(tree))
-		for key, value := range tree {
+		for _, key := range slices.Sorted(maps.Keys(tree)) { // so that of several faults it is always the same one that is told
 			var err error
-			if result[key], err = substitute(value, values); err != nil {
+			if result[key], err = substitute(tree[key], values); err != nil {
 				return nil, err
 			}
 		}
@@ -70,9 +70,9 @@ func substituteString(s string, values map[string]string) (string, error) {
 // substituteAll replaces in the values of a map.
 func substituteAll(m, values map[string]string) (map[string]string, error) {
 	result := make(map[string]string, len(m))
-	for key, s := range m {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
 		var err error
-		if result[key], err = substituteString(s, values); err != nil {
+		if result[key], err = substituteString(m[key], values); err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
 	}
