@@ -175,6 +175,17 @@ func (p *Pass) sawAgain(side record.Side, object *unstructured.Unstructured) {
 	p.m.lookForEquality(p)
 }
 
+// missed notes that an object which the list had is gone.
+func (p *Pass) missed(side record.Side, name string) {
+	if p.seen[side] == nil || p.records > 0 {
+		return
+	}
+	if side == record.Host {
+		name = p.m.pairs[name]
+	}
+	delete(p.seen[side], name)
+}
+
 func (p *Pass) note(side record.Side, object *unstructured.Unstructured) {
 	pair := object.GetName()
 	if side == record.Host {

@@ -194,6 +194,7 @@ func (m *Model) Get(p *Pass, side record.Side, name string) *unstructured.Unstru
 	}
 	there := from.objects[name]
 	if there == nil {
+		p.missed(side, name)
 		return nil
 	}
 	object := there.DeepCopy()
