@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,9 +85,6 @@ func changeOf(side record.Side, before, after *unstructured.Unstructured) (Chang
 // noise are the fields of metadata that an API server writes, and which say nothing about what somebody wants.
 var noise = []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"}
 
-// lastApplied is a copy of the object as it once was, with a Secret's values in it.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
 // shown is an object as a person wants to see it.
 func shown(object *unstructured.Unstructured) map[string]any {
 	if object == nil {
@@ -98,7 +96,7 @@ func shown(object *unstructured.Unstructured) map[string]any {
 		delete(metadata, field)
 	}
 	annotations, _ := metadata["annotations"].(map[string]any)
-	if delete(annotations, lastApplied); len(annotations) == 0 {
+	if delete(annotations, corev1.LastAppliedConfigAnnotation); len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}
 	return content

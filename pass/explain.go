@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -270,8 +271,8 @@ func mask(secret *unstructured.Unstructured) {
 			values[name] = Masked
 		}
 	}
-	if annotations := secret.GetAnnotations(); annotations[lastApplied] != "" {
-		annotations[lastApplied] = Masked
+	if annotations := secret.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+		annotations[corev1.LastAppliedConfigAnnotation] = Masked
 		secret.SetAnnotations(annotations)
 	}
 }

@@ -127,10 +127,8 @@ func (a *app) pass(ctx context.Context, p printing) error {
 		return err
 	}
 	defer s.host.cluster.Close()
-	if len(tenants) == 0 {
-		if err := s.noTenants(); err != nil {
-			return err
-		}
+	if err := s.checkTenants(tenants); err != nil {
+		return err
 	}
 	s.changes = p.diff
 	a.results = s.passes(ctx, tenants, p.dryRun)
@@ -163,9 +161,12 @@ func (a *app) selectTenants(ctx context.Context) (*session, []types.NamespacedNa
 	return s, tenants, nil
 }
 
-// noTenants says whether there being nothing to do is a mistake. In one namespace it most likely is; a host without
-// tenants, or a part of an Indexed Job without any, is none.
-func (s *session) noTenants() error {
+// checkTenants says whether there being no tenants is a mistake. In one namespace it most likely is; a host without tenants, or a
+// part of an Indexed Job without any, is none.
+func (s *session) checkTenants(tenants []types.NamespacedName) error {
+	if len(tenants) > 0 {
+		return nil
+	}
 	if s.config.AllNamespaces || s.config.Shards > 1 {
 		s.log.Info("No TenantCluster to look after", "allNamespaces", s.config.AllNamespaces, "shards", s.config.Shards, "shardIndex", s.config.ShardIndex)
 		return nil

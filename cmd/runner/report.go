@@ -67,10 +67,8 @@ func (a *app) report(ctx context.Context, format report.Format) error {
 		return err
 	}
 	defer s.host.cluster.Close()
-	if len(tenants) == 0 {
-		if err := s.noTenants(); err != nil {
-			return err
-		}
+	if err := s.checkTenants(tenants); err != nil {
+		return err
 	}
 	in := report.Input{Now: time.Now(), Command: "runner", Tenants: make([]report.Tenant, len(tenants))}
 	if a.plugin {

@@ -2,6 +2,8 @@ package kinds
 
 import (
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // managedByAlias keeps a tenant's own value of the managed-by label, which the mark takes.
@@ -43,7 +45,7 @@ func ownAnnotation(key string) bool {
 		return true
 	}
 	switch key {
-	case "kubectl.kubernetes.io/last-applied-configuration",
+	case corev1.LastAppliedConfigAnnotation,
 		"deployment.kubernetes.io/revision",
 		"deployment.kubernetes.io/desired-replicas",
 		"deployment.kubernetes.io/max-replicas",

@@ -83,17 +83,26 @@ var errNotAList = errors.New("the answer is no complete list of the kind")
 // objects so large that a page of them is more than one answer may hold, with smaller pages. What is read is taken from
 // the budget.
 func (c collection) all(ctx context.Context) (list, error) {
-	size := pageSize
+	var found list
+	err := restarting(pageSize, func(size int) (err error) {
+		found, err = c.once(ctx, size)
+		return err
+	})
+	return found, err
+}
+
+// restarting lists in pages of a size, and begins anew where that is of use.
+func restarting(size int, once func(size int) error) error {
 	for restart := 0; ; restart++ {
-		found, err := c.once(ctx, size)
+		err := once(size)
 		switch {
 		case restart == maxRestarts:
-			return found, err
+			return err
 		case apierrors.IsResourceExpired(err):
 		case errors.Is(err, access.ErrBodyTooLarge):
 			size = max(size/10, 1)
 		default:
-			return found, err
+			return err
 		}
 	}
 }

@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"strconv"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-
-	"github.com/syncpass/syncpass/pass/access"
 )
 
 // metadataPageSize is larger than pageSize: an item's metadata is a kilobyte or so.
@@ -49,20 +46,10 @@ type metadataList struct {
 
 // all lists the metadata as collection.all does whole objects, without keeping any of it.
 func (l metadataList) all(ctx context.Context) error {
-	size := metadataPageSize
-	for restart := 0; ; restart++ {
+	return restarting(metadataPageSize, func(size int) error {
 		l.begin()
-		err := l.once(ctx, size)
-		switch {
-		case restart == maxRestarts:
-			return err
-		case apierrors.IsResourceExpired(err):
-		case errors.Is(err, access.ErrBodyTooLarge):
-			size = max(size/10, 1)
-		default:
-			return err
-		}
-	}
+		return l.once(ctx, size)
+	})
 }
 
 func (l metadataList) once(ctx context.Context, size int) error {

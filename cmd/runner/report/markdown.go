@@ -14,22 +14,24 @@ import (
 //go:embed page.md.tmpl
 var markdownText string
 
-var markdownPage = template.Must(template.New("page").Funcs(template.FuncMap{
-	"series": func() []record.Action { return series },
-	"code":   code,
-	"codes": func(texts []string) string {
-		all := make([]string, len(texts))
-		for i, text := range texts {
-			all[i] = code(text)
-		}
-		return strings.Join(all, ", ")
-	},
-}).Parse(markdownText))
+func markdownPage() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"series": func() []record.Action { return series },
+		"code":   code,
+		"codes": func(texts []string) string {
+			all := make([]string, len(texts))
+			for i, text := range texts {
+				all[i] = code(text)
+			}
+			return strings.Join(all, ", ")
+		},
+	}).Parse(markdownText))
+}
 
 // writeMarkdown writes GitHub's flavour. Whatever was not written by this package stands in code, where nothing is a link,
 // a mention, an image or a tag.
 func writeMarkdown(w io.Writer, p page) error {
-	if err := markdownPage.Execute(w, p); err != nil {
+	if err := markdownPage().Execute(w, p); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	return nil
