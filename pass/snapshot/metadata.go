@@ -35,8 +35,8 @@ var metadataDecoder = func() runtime.Decoder {
 // metadataList lists the metadata of a collection.
 type metadataList struct {
 	collection
-	// labels and fields are selectors, empty for all.
-	labels, fields string
+	// fields is a selector, empty for all.
+	fields string
 	// begin is told when the list begins, again where it begins anew, and see of each item; never by several goroutines at
 	// once. fixed is told the resourceVersion that the list shows.
 	begin func()
@@ -59,9 +59,6 @@ func (l metadataList) once(ctx context.Context, size int) error {
 	for range maxPages {
 		request := l.client.Get().AbsPath(l.path()).SetHeader("Accept", acceptMetadata).
 			Param("limit", strconv.Itoa(size)).Param("continue", token)
-		if l.labels != "" {
-			request.Param("labelSelector", l.labels)
-		}
 		if l.fields != "" {
 			request.Param("fieldSelector", l.fields)
 		}
