@@ -254,7 +254,7 @@ func (l *least) records() (*store.Store, *store.Loaded) {
 	l.Helper()
 	cluster, err := l.objects(record.Host, policy.TenantClusterResource).Get(l.Context(), l.name, metav1.GetOptions{})
 	require.NoError(l, err)
-	records := store.New(l.hostObjects, l.name, l.name, metav1.OwnerReference{
+	records := store.New(l.hostObjects, l.hostObjects, l.name, l.name, metav1.OwnerReference{
 		APIVersion: cluster.GetAPIVersion(), Kind: cluster.GetKind(), Name: cluster.GetName(), UID: cluster.GetUID(),
 	})
 	loaded, err := records.Load(l.Context())

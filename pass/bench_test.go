@@ -85,7 +85,8 @@ func newBenchWorld(b *testing.B, pairs int) *benchWorld {
 	w.tenant.lists["/api/v1/configmaps"] = metadataPages(b, tenants)
 	w.host.lists["/api/v1/namespaces/team-dev/configmaps"] = metadataPages(b, hosts)
 
-	records := store.New(w.cluster(b, w.host).Dynamic(), "team-dev", "dev", w.mapping.Owner)
+	host := w.cluster(b, w.host)
+	records := store.New(host.Dynamic(), host.Terse(), "team-dev", "dev", w.mapping.Owner)
 	loaded, err := records.Load(b.Context())
 	require.NoError(b, err)
 	_, err = records.Record(b.Context(), loaded, store.Result{

@@ -39,7 +39,7 @@ func Recall(ctx context.Context, o Options) (m Memory, errs []error) {
 		return m, errs
 	}
 	m.Policy = loaded.policy
-	recorded, err := store.New(o.Host.Dynamic(), o.Namespace, o.Tenant, loaded.mapping.Owner).Load(ctx)
+	recorded, err := store.New(o.Host.Dynamic(), o.Host.Terse(), o.Namespace, o.Tenant, loaded.mapping.Owner).Load(ctx)
 	if err != nil {
 		errs = append(errs, answered(err))
 	} else {

@@ -223,7 +223,7 @@ func (r *run) agree(result *apply.Result) *record.Baseline {
 
 // loadRecord reads the SyncDecision where the policy keeps one.
 func (r *run) loadRecord(ctx context.Context) (err error) {
-	r.store = store.New(r.Host.Dynamic(), r.Namespace, r.Tenant, r.target.mapping.Owner)
+	r.store = store.New(r.Host.Dynamic(), r.Host.Terse(), r.Namespace, r.Tenant, r.target.mapping.Owner)
 	if !*r.target.policy.Spec.Explain.RecordDecisions {
 		return nil
 	}

@@ -41,6 +41,7 @@ type Cluster struct {
 	observe    Observe
 
 	dynamic      dynamic.Interface
+	terse        dynamic.Interface
 	core         corev1client.CoreV1Interface
 	coordination coordinationv1client.CoordinationV1Interface
 	discovery    discovery.DiscoveryInterface
@@ -102,11 +103,21 @@ func (c *Cluster) connect() error {
 		Timeout:   c.config.Timeout,
 		Transport: &retrier{next: &counter{next: c.transport, requests: c.requests, observe: c.observe}, backoff: retryBackoff},
 	}
-	var errs [4]error
-	c.dynamic, errs[0] = dynamic.NewForConfigAndClient(c.config, client)
-	c.core, errs[1] = corev1client.NewForConfigAndClient(c.config, client)
-	c.coordination, errs[2] = coordinationv1client.NewForConfigAndClient(c.config, client)
-	c.discovery, errs[3] = discovery.NewDiscoveryClientForConfigAndClient(c.config, client)
+	objects := dynamicConfig(c.config)
+	whole, err := rest.UnversionedRESTClientForConfigAndClient(objects, client)
+	if err != nil {
+		return err
+	}
+	objects.AcceptContentTypes = acceptMetadata
+	metadata, err := rest.UnversionedRESTClientForConfigAndClient(objects, client)
+	if err != nil {
+		return err
+	}
+	c.dynamic, c.terse = dynamic.New(whole), dynamic.New(metadata)
+	var errs [3]error
+	c.core, errs[0] = corev1client.NewForConfigAndClient(c.config, client)
+	c.coordination, errs[1] = coordinationv1client.NewForConfigAndClient(c.config, client)
+	c.discovery, errs[2] = discovery.NewDiscoveryClientForConfigAndClient(c.config, client)
 	return errors.Join(errs[:]...)
 }
 
@@ -126,6 +137,9 @@ func (c *Cluster) Close() { utilnet.CloseIdleConnectionsFor(c.transport) }
 
 // Dynamic returns the client for objects of any kind.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
+
+// Terse returns the client for writes whose answers matter for their metadata alone, which is all that they have.
+func (c *Cluster) Terse() dynamic.Interface { return c.terse }
 
 // Core returns the client for Secrets, Events, Namespaces and the other kinds of the core group.
 func (c *Cluster) Core() corev1client.CoreV1Interface { return c.core }

@@ -71,7 +71,7 @@ func (s *server) storeOf(t *testing.T, name, tenant string) *Store {
 	config.UserAgent = name
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	return New(client, "team-dev", tenant, owner(tenant))
+	return New(client, client, "team-dev", tenant, owner(tenant))
 }
 
 func (s *server) events(t *testing.T) corev1client.EventsGetter {

@@ -28,18 +28,21 @@ const (
 
 // Store is the SyncDecision of one tenant.
 type Store struct {
-	client            dynamic.ResourceInterface
+	// client reads and deletes; terse writes, and reads of the answers metadata alone.
+	client, terse     dynamic.ResourceInterface
 	namespace, tenant string
 	owner             metav1.OwnerReference
 }
 
-// New is the store of one tenant. Owner is its TenantCluster, which controls what the store creates; deleting it cleans
-// up.
-func New(client dynamic.Interface, namespace, tenant string, owner metav1.OwnerReference) *Store {
+// New is the store of one tenant. Terse may be a client that asks for metadata alone in the answers to writes: these are
+// as large as what was written, and nobody reads them. Owner is its TenantCluster, which controls what the store creates;
+// deleting it cleans up.
+func New(client, terse dynamic.Interface, namespace, tenant string, owner metav1.OwnerReference) *Store {
 	owner.Controller = ptr.To(true)
 	owner.BlockOwnerDeletion = ptr.To(false)
 	return &Store{
 		client:    client.Resource(Resource).Namespace(namespace),
+		terse:     terse.Resource(Resource).Namespace(namespace),
 		namespace: namespace,
 		tenant:    tenant,
 		owner:     owner,

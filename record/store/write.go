@@ -276,7 +276,7 @@ func (s *Store) create(ctx context.Context, name string, labels map[string]strin
 	meta.SetName(name)
 	meta.SetLabels(labels)
 	meta.SetOwnerReferences([]metav1.OwnerReference{s.owner})
-	made, err := s.client.Create(ctx, meta, metav1.CreateOptions{FieldManager: fieldManager})
+	made, err := s.terse.Create(ctx, meta, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
 		return storedPage{}, err
 	}
@@ -293,7 +293,7 @@ func (s *Store) patchStatus(ctx context.Context, l *Loaded, next record.SyncDeci
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", s.object(s.tenant), err)
 	}
-	updated, err := s.client.Patch(ctx, s.tenant, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	updated, err := s.terse.Patch(ctx, s.tenant, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
 	if err != nil {
 		return "", err
 	}
@@ -312,7 +312,7 @@ func (s *Store) updateStatus(ctx context.Context, name string, uid types.UID, re
 	u.SetName(name)
 	u.SetUID(uid)
 	u.SetResourceVersion(resourceVersion)
-	updated, err := s.client.UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager})
+	updated, err := s.terse.UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager})
 	if err != nil {
 		return "", err
 	}
