@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/term"
@@ -23,10 +22,8 @@ func run(passes passFuncs) (exitCode int) {
 	defer signal.Stop(signals)
 	ctx, stop := stopOnSignal(context.Background(), signals, os.Exit)
 	defer stop()
-	if os.Getenv("GOGC") == "" {
-		// A pass holds much for a short time. Collecting well before that has doubled costs a few percent of the processor
-		// time, and saves a third of the memory that its Pod must ask for.
-		debug.SetGCPercent(40)
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		collectSparingly()
 	}
 	plugin, args := calledAs(os.Args[0], os.Args[1:])
 	tty := term.IsTerminal(int(os.Stderr.Fd()))
