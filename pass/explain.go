@@ -195,11 +195,7 @@ func look(ctx context.Context, o Options) (*run, plan.Snapshot, snapshot.Resourc
 	if err := r.load(ctx); err != nil {
 		return nil, plan.Snapshot{}, nil, err
 	}
-	if err := r.loadRecord(ctx); err != nil {
-		r.tenant.Close()
-		return nil, plan.Snapshot{}, nil, err
-	}
-	taken, resources, err := r.take(ctx)
+	taken, resources, err := r.read(ctx)
 	if err != nil {
 		r.tenant.Close()
 		return nil, plan.Snapshot{}, nil, err

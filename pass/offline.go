@@ -65,7 +65,7 @@ func PlanFiles(ctx context.Context, o Options, f Files) (Result, error) {
 	r.result.ID = started.UTC().Format("20060102T150405Z-") + utilrand.String(5)
 	r.result.StartTime = metav1.NewMicroTime(started)
 	r.result.Tenant, r.result.Namespace, r.result.Decisions = r.Tenant, r.Namespace, []record.Decision{}
-	taken, _, err := r.take(ctx)
+	taken, _, err := r.take(ctx, nil)
 	if err != nil {
 		return Result{}, &InvalidError{Err: err} // files that could be read can be taken
 	}

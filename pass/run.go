@@ -1,9 +1,11 @@
 package pass
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -143,10 +145,7 @@ func (r *run) pass(ctx context.Context) error {
 	var taken plan.Snapshot
 	var resources snapshot.Resources
 	err := r.phase(ctx, PhaseSnapshot, func(ctx context.Context) (err error) {
-		if err := r.loadRecord(ctx); err != nil {
-			return err
-		}
-		taken, resources, err = r.take(ctx)
+		taken, resources, err = r.read(ctx)
 		return err
 	})
 	if err != nil {
@@ -186,21 +185,46 @@ func (r *run) pass(ctx context.Context) error {
 	return errors.Join(stopped, r.record(recording, telling, planned, results, taken))
 }
 
-// take reads both sides.
-func (r *run) take(ctx context.Context) (plan.Snapshot, snapshot.Resources, error) {
-	var known *plan.Input
+// read reads the record and both sides. What the sides serve is asked while the record is read; where both fail, the
+// record's failure is told.
+func (r *run) read(ctx context.Context) (plan.Snapshot, snapshot.Resources, error) {
+	beside, stop := context.WithCancel(ctx)
+	defer stop()
+	request := r.request()
+	var met *snapshot.Sides
+	var metErr error
+	var group sync.WaitGroup
+	group.Go(func() { met, metErr = snapshot.Meet(beside, request) })
+	err := r.loadRecord(ctx)
+	if err != nil {
+		stop()
+	}
+	group.Wait()
+	if err = cmp.Or(err, metErr); err != nil {
+		return plan.Snapshot{}, nil, err
+	}
+	return r.take(ctx, met)
+}
+
+// request says what to read, as far as it is known without the record.
+func (r *run) request() snapshot.Request {
+	return snapshot.Request{
+		Host: r.Host, Tenant: r.tenant, Namespace: r.Namespace, Mapping: r.target.mapping, Resources: r.target.policy.Spec.Resources,
+	}
+}
+
+// take reads both sides, whose answers to Meet are nil where files are read.
+func (r *run) take(ctx context.Context, met *snapshot.Sides) (plan.Snapshot, snapshot.Resources, error) {
+	request := r.request()
+	request.Retired, request.Sides = r.retired(), met
 	if !r.readAll {
-		input := r.input(plan.Snapshot{})
-		known = &input
+		known := r.input(plan.Snapshot{})
+		request.Known = &known
 	}
-	read := snapshot.Take
 	if r.files != nil {
-		read = r.files.Take
+		return r.files.Take(ctx, request)
 	}
-	return read(ctx, snapshot.Request{
-		Host: r.Host, Tenant: r.tenant, Namespace: r.Namespace,
-		Mapping: r.target.mapping, Resources: r.target.policy.Spec.Resources, Retired: r.retired(), Known: known,
-	})
+	return snapshot.Take(ctx, request)
 }
 
 // writer writes to both sides, and asks the host for dry runs.

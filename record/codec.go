@@ -97,7 +97,7 @@ func unpack(body []byte) (map[Key]State, error) {
 	if err := decMode.Unmarshal(body, &p); err != nil {
 		return nil, err
 	}
-	states := map[Key]State{}
+	states := make(map[Key]State, p.Baselines.size()) // nearly every pair has one
 	err := errors.Join(
 		p.Baselines.each(states, func(s *State, packed []byte) error {
 			baseline, err := readBaseline(packed)
@@ -148,6 +148,15 @@ func (s section[T]) put(k Key, v T) {
 		s[kind][k.Namespace] = map[string]T{}
 	}
 	s[kind][k.Namespace][k.Name] = v
+}
+
+func (s section[T]) size() (n int) {
+	for _, namespaces := range s {
+		for _, names := range namespaces {
+			n += len(names)
+		}
+	}
+	return n
 }
 
 // each adds every element to the state of its pair. It stops at the first that cannot be read.

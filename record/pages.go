@@ -72,6 +72,8 @@ func Decode(pages []Page) (*History, error) {
 	var errs []error
 	failed := make([]bool, of)
 	keyIDs := map[string]bool{}
+	var read []map[Key]State
+	pairs := 0
 	for _, p := range pages {
 		if p.Of != of || p.Index < 0 || p.Index >= of {
 			errs = append(errs, newerOr(p, &PageError{p.Index, p.Of, fmt.Errorf("it does not belong to this set of %d", of)}))
@@ -89,6 +91,10 @@ func Decode(pages []Page) (*History, error) {
 		}
 		keyIDs[p.KeyID] = true
 		h.pages[p.Index] = &p
+		read, pairs = append(read, states), pairs+len(states)
+	}
+	h.states = make(map[Key]State, pairs) // growing step by step would take longer than copying
+	for _, states := range read {
 		maps.Copy(h.states, states)
 	}
 	for i, p := range h.pages {

@@ -10,7 +10,7 @@ import (
 const (
 	// smallMemory is what a process may take before garbage is collected at all, in bytes. It is what a pass over a few
 	// thousand pairs takes of a Pod that must ask for more in any case.
-	smallMemory = 64 << 20
+	smallMemory = 48 << 20
 	// largeHeap is from where on so little of smallMemory is free that a pace by what is in use is the better one.
 	largeHeap = smallMemory / 2
 	// largePace is how much of what is in use may come on top as garbage, in percent. Less than Go's 100, since a pass

@@ -70,14 +70,18 @@ func (m Mapping) Identify(kind Kind, kindName string, host metav1.Object) (types
 	ours := id.Name != "" && id.Namespace != "" &&
 		host.GetNamespace() == m.HostNamespace &&
 		host.GetName() == m.MirrorName(kind, id.Namespace, id.Name)
-	for key, value := range m.labels(kindName, id.Namespace) {
-		ours = ours && labels[key] == value
-	}
+	ours = ours && holds(labels[LabelTenant], m.Tenant) &&
+		holds(labels[LabelVirtualNamespace], id.Namespace) &&
+		holds(labels[LabelKind], strings.ToLower(kindName))
 	if !ours {
 		return types.NamespacedName{}, Other
 	}
 	return id, Ours
 }
+
+// holds says whether a label is that of a value. One that is the value itself is: no API server stores a label that
+// labelValue would have cut, and to check each one of a list for that is slow.
+func holds(label, value string) bool { return label == value || label == labelValue(value) }
 
 // labels are the marks that selectors can use.
 func (m Mapping) labels(kindName, namespace string) map[string]string {

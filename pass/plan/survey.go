@@ -129,12 +129,20 @@ func (s *Survey) provided(mirror metav1.Object) bool {
 
 // partial keeps of an object what tells whether it crosses, and whose it is.
 func (s *Survey) partial(object metav1.Object) *unstructured.Unstructured {
-	partial := &unstructured.Unstructured{Object: kinds.Content{}}
-	partial.SetNamespace(object.GetNamespace())
-	partial.SetName(object.GetName())
-	partial.SetLabels(object.GetLabels())
-	partial.SetAnnotations(object.GetAnnotations())
-	return partial
+	metadata := map[string]any{"name": object.GetName()}
+	if namespace := object.GetNamespace(); namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	for field, texts := range map[string]map[string]string{"labels": object.GetLabels(), "annotations": object.GetAnnotations()} {
+		if len(texts) > 0 {
+			values := make(map[string]any, len(texts))
+			for key, text := range texts {
+				values[key] = text
+			}
+			metadata[field] = values
+		}
+	}
+	return &unstructured.Unstructured{Object: kinds.Content{"metadata": metadata}}
 }
 
 func partialOf(uid types.UID) metav1.Object { return &metav1.ObjectMeta{UID: uid} }

@@ -239,12 +239,13 @@ func (c collection) misplaced(name types.NamespacedName, twice bool) error {
 	switch {
 	case name.Name == "" || len(rest.IsValidPathSegmentName(name.Name)) > 0 || strings.ContainsFunc(name.Name, unnameable):
 		return fmt.Errorf("%w: an item is named %q", errNotAList, clip(name.Name))
-	case isNode && name.Namespace != "", !isNode && len(utilvalidation.IsDNS1123Label(name.Namespace)) > 0:
-		return fmt.Errorf("%w: item %q is in namespace %q", errNotAList, clip(name.Name), clip(name.Namespace))
-	case c.namespace != "" && name.Namespace != c.namespace:
-		return fmt.Errorf("%w: item %q is in namespace %q, asked was for %q", errNotAList, clip(name.Name), clip(name.Namespace), c.namespace)
 	case twice:
 		return fmt.Errorf("%w: item %q is there twice", errNotAList, clip(name.String()))
+	case c.namespace != "" && name.Namespace == c.namespace: // it was asked for
+	case isNode && name.Namespace != "", !isNode && len(utilvalidation.IsDNS1123Label(name.Namespace)) > 0:
+		return fmt.Errorf("%w: item %q is in namespace %q", errNotAList, clip(name.Name), clip(name.Namespace))
+	case c.namespace != "":
+		return fmt.Errorf("%w: item %q is in namespace %q, asked was for %q", errNotAList, clip(name.Name), clip(name.Namespace), c.namespace)
 	}
 	return nil
 }

@@ -34,8 +34,16 @@ type Request struct {
 	// Known is what the plan will be computed from, but for the snapshot. With it, only the content of pairs that may have
 	// changed is read; nil reads everything.
 	Known *plan.Input
+	// Sides are what Meet found; nil has Take ask by itself.
+	Sides *Sides
 
 	left *budget // of the tenant
+}
+
+// Sides are what both API servers serve, and who the tenant is.
+type Sides struct {
+	host, tenant served
+	tenantUID    string
 }
 
 // Resources tells how each kind is served on a side.
@@ -58,35 +66,45 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Take reads both sides. An error means that a side cannot be reached at all, or refuses the credentials; anything less
-// makes the kinds concerned unavailable in the snapshot.
-func Take(ctx context.Context, r Request) (plan.Snapshot, Resources, error) {
-	r.left = newBudget(maxTenantBytes)
-	taken := plan.Snapshot{}
-	var host, tenant served
+// Meet asks both sides what Take has to know first. An error means what it means there.
+func Meet(ctx context.Context, r Request) (*Sides, error) {
+	var met Sides
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		if len(r.Retired) > 0 { // whose versions are not known
-			host, err = discoverAll(groupCtx, r.Host.Discovery())
-		} else {
-			host, err = discover(groupCtx, r.Host.Discovery(), r.versions())
-		}
+		met.host, err = discover(groupCtx, r.Host.Discovery(), r.versions())
 		return unreachable(record.Host, err)
 	})
 	group.Go(func() (err error) {
-		tenant, err = discover(groupCtx, r.Tenant.Discovery(), r.versions())
+		met.tenant, err = discover(groupCtx, r.Tenant.Discovery(), r.versions())
 		return unreachable(record.Tenant, err)
 	})
 	group.Go(func() (err error) {
-		taken.TenantUID, err = identity(groupCtx, r.Tenant)
+		met.tenantUID, err = identity(groupCtx, r.Tenant)
 		return unreachable(record.Tenant, err)
 	})
 	if err := group.Wait(); err != nil {
-		return plan.Snapshot{}, nil, err
+		return nil, err
 	}
+	return &met, nil
+}
 
-	var resources Resources
-	taken.Kinds, resources = kindsOf(r, host, tenant)
+// Take reads both sides. An error means that a side cannot be reached at all, or refuses the credentials; anything less
+// makes the kinds concerned unavailable in the snapshot.
+func Take(ctx context.Context, r Request) (taken plan.Snapshot, resources Resources, err error) {
+	r.left = newBudget(maxTenantBytes)
+	if r.Sides == nil {
+		if r.Sides, err = Meet(ctx, r); err != nil {
+			return plan.Snapshot{}, nil, err
+		}
+	}
+	host := r.Sides.host
+	if len(r.Retired) > 0 { // whose versions are not known
+		if host, err = discoverAll(ctx, r.Host.Discovery()); err != nil {
+			return plan.Snapshot{}, nil, unreachable(record.Host, err)
+		}
+	}
+	taken.TenantUID = r.Sides.tenantUID
+	taken.Kinds, resources = kindsOf(r, host, r.Sides.tenant)
 	if err := readKinds(ctx, r, taken.Kinds, resources); err != nil {
 		return plan.Snapshot{}, nil, err
 	}
