@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,32 +83,28 @@ func (w *Writer) Execute(ctx context.Context, steps []plan.Step) ([]Result, erro
 	var stopped error
 	made := map[record.Key]string{}
 	for _, number := range order {
-		var group errgroup.Group
-		group.SetLimit(max(w.Concurrency, 1))
-		for _, i := range waves[number] {
-			group.Go(func() error {
-				if err := w.mayWrite(ctx); err != nil {
-					once.Do(func() { stopped = err })
-					results[i].Decision = skipped(steps[i].Decision, record.NotAttempted, "not attempted: "+err.Error()+"; the next pass does it", nil)
-					return nil
-				}
-				if steps[i].Complete != nil {
-					steps[i].Want = steps[i].Complete(addresses(made, steps[i].Awaits))
-				}
-				if awaitsNode(made, &steps[i]) {
-					results[i].Decision = skipped(steps[i].Decision, record.Raced, "Node "+steps[i].Node+" was not made in the tenant; the next pass looks again", nil)
-					return nil
-				}
-				w.execute(sent, &results[i])
-				w.conclude(&results[i])
-				if w.Done != nil {
-					w.Done(results[i])
-				}
-				return nil
-			})
-		}
-		_ = group.Wait() // the goroutines return no error
-		for _, i := range waves[number] {
+		turn := waves[number]
+		w.atOnce(len(turn), func(at int) {
+			i := turn[at]
+			if err := w.mayWrite(ctx); err != nil {
+				once.Do(func() { stopped = err })
+				results[i].Decision = skipped(steps[i].Decision, record.NotAttempted, "not attempted: "+err.Error()+"; the next pass does it", nil)
+				return
+			}
+			if steps[i].Complete != nil {
+				steps[i].Want = steps[i].Complete(addresses(made, steps[i].Awaits))
+			}
+			if awaitsNode(made, &steps[i]) {
+				results[i].Decision = skipped(steps[i].Decision, record.Raced, "Node "+steps[i].Node+" was not made in the tenant; the next pass looks again", nil)
+				return
+			}
+			w.execute(sent, &results[i])
+			w.conclude(&results[i])
+			if w.Done != nil {
+				w.Done(results[i])
+			}
+		})
+		for _, i := range turn {
 			if results[i].Applied {
 				made[steps[i].Key] = results[i].address
 			}
@@ -119,6 +114,21 @@ func (w *Writer) Execute(ctx context.Context, steps []plan.Step) ([]Result, erro
 		stopped = context.Cause(ctx) // nothing was left to attempt, but what was in flight was given up
 	}
 	return results, stopped
+}
+
+// atOnce calls f for 0 to n-1, as many at once as there may be, in goroutines that stay: a new one would have to grow its
+// stack for each request.
+func (w *Writer) atOnce(n int, f func(int)) {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(max(w.Concurrency, 1), n) {
+		group.Go(func() {
+			for at := int(next.Add(1)) - 1; at < n; at = int(next.Add(1)) - 1 {
+				f(at)
+			}
+		})
+	}
+	group.Wait()
 }
 
 // wave is a step's place in the order of writing.
@@ -351,23 +361,17 @@ func (w *Writer) resource(side record.Side, step *plan.Step) dynamic.ResourceInt
 func (w *Writer) Probe(ctx context.Context, undecided []plan.Step) map[record.Key]*unstructured.Unstructured {
 	probes := make(map[record.Key]*unstructured.Unstructured, len(undecided))
 	var lock sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(max(w.Concurrency, 1))
-	for i := range undecided {
-		group.Go(func() error {
-			step := &undecided[i]
-			made, err := w.resource(record.Host, step).Update(ctx, step.Want, metav1.UpdateOptions{
-				FieldManager: kinds.FieldManager, DryRun: []string{metav1.DryRunAll},
-			})
-			if err != nil {
-				made = nil
-			}
-			lock.Lock()
-			defer lock.Unlock()
-			probes[step.Key] = made
-			return nil
+	w.atOnce(len(undecided), func(i int) {
+		step := &undecided[i]
+		made, err := w.resource(record.Host, step).Update(ctx, step.Want, metav1.UpdateOptions{
+			FieldManager: kinds.FieldManager, DryRun: []string{metav1.DryRunAll},
 		})
-	}
-	_ = group.Wait() // the goroutines return no error
+		if err != nil {
+			made = nil
+		}
+		lock.Lock()
+		defer lock.Unlock()
+		probes[step.Key] = made
+	})
 	return probes
 }
