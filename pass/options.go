@@ -63,7 +63,7 @@ type Options struct {
 	Log      *slog.Logger
 
 	// Begin is told that a phase begins. The phase goes on under the context that it returns, and its end, with what it
-	// failed of, is told to the function. Nil: nobody is told.
+	// failed of, is told to the function. PhaseRecord and PhaseEvents go on side by side. Nil: nobody is told.
 	Begin func(ctx context.Context, phase Phase) (context.Context, func(error))
 	// Progress is told during PhaseApply how many of the planned writes have had an answer, from many goroutines at once.
 	// Nil: nobody is told.

@@ -28,7 +28,7 @@ const (
 	PhaseApply Phase = "apply"
 	// PhaseRecord writes down what was done, by a second compare-and-swap.
 	PhaseRecord Phase = "record"
-	// PhaseEvents tells it in Events on the TenantCluster.
+	// PhaseEvents tells it in Events on the TenantCluster, side by side with PhaseRecord.
 	PhaseEvents Phase = "events"
 )
 

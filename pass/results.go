@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +16,7 @@ import (
 )
 
 // record writes down what the pass did, also where its own time is over, and tells it.
-func (r *run) record(recording, telling context.Context, planned *plan.Plan, results []apply.Result, taken plan.Snapshot) error {
+func (r *run) record(recording, tell context.Context, planned *plan.Plan, results []apply.Result, taken plan.Snapshot) error {
 	if r.recording == nil {
 		return nil
 	}
@@ -25,23 +26,30 @@ func (r *run) record(recording, telling context.Context, planned *plan.Plan, res
 	entries, told := r.recording.entries(r.recording.trail, r.retain())
 	r.epoch.Store(nil)
 	last, waiting := r.recordLast()
+	var telling sync.WaitGroup
+	telling.Go(func() { r.tell(tell, told) }) // what was done was done, whether it can be recorded or not
 	err := r.phase(recording, PhaseRecord, func(ctx context.Context) error {
 		_, err := r.store.Record(ctx, r.loaded, store.Result{
 			LastPass: last, Conflicts: waiting, Entries: entries, Tenant: identity(planned, taken), History: r.recording.history,
 		})
 		return err
 	})
+	telling.Wait()
 	if err != nil {
 		return fmt.Errorf("the pass did its work but could not record it: %w", err)
 	}
+	return nil
+}
+
+// tell writes Events.
+func (r *run) tell(ctx context.Context, told []record.Entry) {
 	if len(told) == 0 {
-		return nil
+		return
 	}
 	events := store.NewRecorder(r.Host.Core(), r.Namespace, r.target.mapping.Owner, r.Identity, r.Concurrency)
-	if err := r.phase(telling, PhaseEvents, func(ctx context.Context) error { return events.Record(ctx, told...) }); err != nil {
+	if err := r.phase(ctx, PhaseEvents, func(ctx context.Context) error { return events.Record(ctx, told...) }); err != nil {
 		r.Log.Warn("Some Events were not written; the SyncDecision has the decisions", "error", err)
 	}
-	return nil
 }
 
 // identity is the tenant to be recorded; nil keeps the recorded one, where a guard doubts the one that answers.
