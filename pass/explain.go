@@ -116,12 +116,12 @@ func ExplainHost(ctx context.Context, o Options, kind, hostName string) (*Explan
 			asked := schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind).GroupKind()
 			which = func(group schema.GroupKind) bool { return group == asked }
 		}
-		return onlyMirror(plan.Occupants(in, hostName, which), r.Namespace, hostName)
+		return onlyMirror(plan.Occupants(in, hostName, which), r.Options, hostName)
 	})
 }
 
 // onlyMirror is the one pair among what has a name on the host.
-func onlyMirror(found []plan.Occupant, namespace, hostName string) (record.Key, error) {
+func onlyMirror(found []plan.Occupant, o Options, hostName string) (record.Key, error) {
 	var keys []record.Key
 	var strangers, names []string
 	for _, one := range found {
@@ -129,7 +129,7 @@ func onlyMirror(found []plan.Occupant, namespace, hostName string) (record.Key, 
 		if one.Foreign == "" {
 			keys = append(keys, one.Key)
 		} else {
-			strangers = append(strangers, fmt.Sprintf("%s %s/%s is %s", one.Kind, namespace, hostName, one.Foreign))
+			strangers = append(strangers, fmt.Sprintf("%s %s/%s is %s", one.Kind, o.Namespace, hostName, one.Foreign))
 		}
 	}
 	switch {
@@ -140,7 +140,7 @@ func onlyMirror(found []plan.Occupant, namespace, hostName string) (record.Key, 
 	case len(strangers) > 0:
 		return record.Key{}, &InvalidError{Err: fmt.Errorf("no tenant object is behind it: %s", strings.Join(strangers, "; "))}
 	}
-	return record.Key{}, &InvalidError{Err: fmt.Errorf("there is no mirror %s/%s of a kind in the policy, and no tenant object whose mirror would have that name", namespace, hostName)}
+	return record.Key{}, &InvalidError{Err: fmt.Errorf("there is no mirror %s/%s of a kind in the policy, and no tenant object whose mirror would have that name; `kubectl get KIND -n %s -l %s=%s` lists mirrors on the host", o.Namespace, hostName, o.Namespace, kinds.LabelTenant, o.Tenant)}
 }
 
 // explain looks at the pair that find names.

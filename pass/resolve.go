@@ -137,7 +137,7 @@ func (r *run) seen(view plan.View) string {
 func Resolve(ctx context.Context, o Options, v Verdict) Result {
 	return through(ctx, o, func(r *run, ctx context.Context) error {
 		if user := userOf(ctx, r.Host.Dynamic()); user != "" {
-			v.By += ", on the host " + user + ","
+			v.By += " (on the host: " + user + ")"
 		}
 		r.verdict = &v
 		return r.load(ctx)
