@@ -133,7 +133,7 @@ func (a *app) pass(ctx context.Context, p printing) error {
 	s.changes = p.diff
 	a.results = s.passes(ctx, tenants, p.dryRun)
 	if !p.dryRun {
-		defer s.push(ctx, a.results) // after people have what they wait for
+		defer s.push(ctx, tenantsOf(a.results)) // after people have what they wait for
 	}
 	if err := p.print(a.stdout, a.results); err != nil {
 		return fmt.Errorf("printing the results: %w", err)

@@ -89,6 +89,7 @@ func TestAlerts(t *testing.T) {
 		`syncpass_interval_seconds{namespace="n",tenant="slow"} 600x120`,
 		`syncpass_passes_total{namespace="n",tenant="paused",outcome="Completed"} 1x120`,
 		`syncpass_last_success_timestamp_seconds{namespace="n",tenant="paused"} 0x120`,
+		`syncpass_interval_seconds{namespace="n",tenant="paused"} 30x2 0x118`,
 		`syncpass_passes_total{namespace="n",tenant="never",outcome="Invalid"} 1+2x120`,
 		`syncpass_passes_total{namespace="n",tenant="never",outcome="Unreachable"} 1x120`,
 		`syncpass_open_conflicts{namespace="n",tenant="well"} 0x120`,

@@ -165,13 +165,15 @@ func TestWhatCountsAsASuccess(t *testing.T) {
 	}
 }
 
-func TestAPausedPolicyHasNoInterval(t *testing.T) {
+func TestThePausedHaveTheIntervalZero(t *testing.T) {
 	m := New()
 	m.Pass(ended(dev, record.Completed))
 	paused := ended(dev, record.Completed)
 	paused.Schedule = &policy.Schedule{Interval: 30 * time.Second}
 	m.Pass(paused)
-	assert.NotContains(t, scrape(t, m), "syncpass_interval_seconds")
+	none, found := value(t, scrape(t, m), "syncpass_interval_seconds", "namespace=team-dev", "tenant=dev")
+	assert.True(t, found)
+	assert.Zero(t, none)
 
 	m.Pass(ended(dev, record.Completed))
 	m.Keep([]types.NamespacedName{dev})
@@ -180,7 +182,9 @@ func TestAPausedPolicyHasNoInterval(t *testing.T) {
 	assert.EqualValues(t, 3600, hourly)
 	m.Scheduled(dev, policy.Schedule{Interval: time.Hour})
 	m.Scheduled(types.NamespacedName{Namespace: "team-dev", Name: "gone"}, policy.Schedule{Enabled: true, Interval: time.Hour})
-	assert.NotContains(t, scrape(t, m), "syncpass_interval_seconds", "without any pass")
+	none, _ = value(t, scrape(t, m), "syncpass_interval_seconds", "namespace=team-dev", "tenant=dev")
+	assert.Zero(t, none, "without any pass")
+	assert.Len(t, scrape(t, m)["syncpass_interval_seconds"].Metric, 1, "a tenant that is gone has none")
 }
 
 func TestATenantThatIsGoneTakesItsSeriesWithIt(t *testing.T) {
