@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -227,11 +228,24 @@ func TestRequestsAreCountedBySide(t *testing.T) {
 	assert.EqualValues(t, 1, got)
 }
 
-func TestPromtoolFindsNothingToSay(t *testing.T) {
+func TestPromtoolsLibraryFindsNothingToSay(t *testing.T) {
 	m := filled()
 	problems, err := promlint.New(strings.NewReader(text(t, m))).Lint()
 	require.NoError(t, err)
 	assert.Empty(t, problems)
+}
+
+// TestPromtoolItselfFindsNothingToSay asks the tool, whose rules are newer or older than the library's.
+func TestPromtoolItselfFindsNothingToSay(t *testing.T) {
+	path, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed: Debian has it in the package prometheus")
+	}
+	command := exec.CommandContext(t.Context(), path, "check", "metrics")
+	command.Stdin = strings.NewReader(text(t, filled()))
+	said, err := command.CombinedOutput()
+	assert.NoError(t, err)
+	assert.Empty(t, string(said))
 }
 
 // filled has at least one series of every metric.
