@@ -115,7 +115,8 @@ func (r *run) conflict(step *plan.Step, view plan.View) Conflict {
 		kind += "." + view.Key.Group
 	}
 	for _, side := range []record.Side{record.Tenant, record.Host} {
-		c.Settle = append(c.Settle, fmt.Sprintf("runner resolve %s %s/%s --keep %s --seen %s", kind, view.Key.Namespace, view.Key.Name, side, c.Seen))
+		c.Settle = append(c.Settle, fmt.Sprintf("runner resolve %s %s/%s --keep %s --seen %s -n %s --tenant %s",
+			kind, view.Key.Namespace, view.Key.Name, side, c.Seen, r.Namespace, r.Tenant))
 	}
 	return c
 }
