@@ -70,8 +70,8 @@ func (p *playground) up(ctx context.Context) error {
 	}
 	fmt.Fprintf(p.progress, "Host and tenant run, and the host knows the tenant: its TenantCluster, policy and kubeconfig are there.\n"+
 		"With these exports, `go run ./cmd/runner plan` shows what a pass would do; `eval \"$(make up)\"` sets them.\n"+
-		"The tenant's own kubeconfig: %s\nStop both with: make down\n", p.kubeconfig("tenant"))
-	fmt.Fprintf(p.out, "export KUBECONFIG=%s\nexport SYNCPASS_NAMESPACE=%s\n", p.kubeconfig("host"), hostNamespace)
+		"Stop both with: make down\n")
+	fmt.Fprintf(p.out, "export KUBECONFIG=%s\nexport TENANT_KUBECONFIG=%s\nexport SYNCPASS_NAMESPACE=%s\n", p.kubeconfig("host"), p.kubeconfig("tenant"), hostNamespace)
 	return nil
 }
 
