@@ -345,22 +345,6 @@ func (r *run) explainNode(key record.Key, in plan.Input, planned *plan.Plan) (*E
 	return e, nil
 }
 
-// findKind finds the policy's kind that a person means: by kind, resource name, or either with the group.
-func findKind(p *policy.SyncPolicy, resources snapshot.Resources, asked string) (policy.Resource, error) {
-	var names []string
-	for _, resource := range p.Spec.Resources {
-		kind := schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind)
-		plural := resources[record.Tenant][kind].Resource
-		for _, name := range []string{resource.Kind, plural} {
-			if strings.EqualFold(asked, name) || strings.EqualFold(asked, name+"."+kind.Group) {
-				return resource, nil
-			}
-		}
-		names = append(names, resource.Kind)
-	}
-	return policy.Resource{}, &InvalidError{Err: fmt.Errorf("kind %q is not in SyncPolicy %q, which has %s; name one of these, or add it to spec.resources", asked, p.Name, strings.Join(names, ", "))}
-}
-
 func uidOf(object *unstructured.Unstructured) string {
 	if object == nil {
 		return ""

@@ -109,6 +109,11 @@ func (a *app) explain(ctx context.Context, format outputFormat, look func(contex
 	if err != nil {
 		return &failure{code: outcomeCode(pass.OutcomeOf(err), context.Cause(ctx)), err: err}
 	}
+	if explained.Conflict != nil {
+		for i, command := range explained.Conflict.Settle {
+			explained.Conflict.Settle[i] = a.typed(command)
+		}
+	}
 	switch format {
 	case "json", "yaml":
 		return printStructured(a.stdout, format, explained)
