@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	runnerrender "github.com/syncpass/syncpass/cmd/runner/render"
 	"github.com/syncpass/syncpass/e2e/proxy"
 	"github.com/syncpass/syncpass/e2e/scenario"
 	"github.com/syncpass/syncpass/policy"
@@ -49,15 +50,6 @@ kind: TenantCluster
 metadata: {name: dev, namespace: rights}
 spec: {syncPolicyRef: {name: rights}}
 `
-
-// tenantRights are what README.md says that the kubeconfig of a tenant needs.
-var tenantRights = []rbacv1.PolicyRule{
-	{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
-	{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "delete"}},
-	{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"update"}},
-	{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}},
-	{APIGroups: []string{""}, Resources: []string{"services", "configmaps", "secrets"}, Verbs: []string{"get", "list", "update"}},
-}
 
 // inReserve are rights of the Role that the passes of TestAPassGetsAlongWithTheRole do not come to use, and what they are
 // for. TestEachRightOfTheRoleIsMissed has a pass for each of them as well.
@@ -203,13 +195,17 @@ func (r *rightsTest) token(client kubernetes.Interface, namespace, account strin
 	return token.Status.Token
 }
 
-// grantInTenant makes the ServiceAccount default/syncpass in the tenant, with what README.md says it needs.
+// grantInTenant makes the ServiceAccount default/syncpass in the tenant, with the rights that are rendered for it and that
+// docs/tenants.md lists.
 func (r *rightsTest) grantInTenant() {
 	r.Helper()
 	meta := metav1.ObjectMeta{Name: "syncpass"}
-	_, err := r.tenant.CoreV1().ServiceAccounts("default").Create(r.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	rendered, err := runnerrender.TenantRights(renderOptions(runnerrender.Job, readmesPolicy(r.T)))
 	require.NoError(r, err)
-	_, err = r.tenant.RbacV1().ClusterRoles().Create(r.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: tenantRights}, metav1.CreateOptions{})
+	rights := find[rbacv1.ClusterRole](r.T, objectsIn(r.T, rendered), "ClusterRole").Rules
+	_, err = r.tenant.CoreV1().ServiceAccounts("default").Create(r.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	require.NoError(r, err)
+	_, err = r.tenant.RbacV1().ClusterRoles().Create(r.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rights}, metav1.CreateOptions{})
 	require.NoError(r, err)
 	_, err = r.tenant.RbacV1().ClusterRoleBindings().Create(r.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: meta,

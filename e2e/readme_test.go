@@ -2,10 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"go/ast"
-	"go/constant"
-	"go/parser"
-	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,19 +72,6 @@ func help(t *testing.T, heading string) map[string]string {
 	return entries
 }
 
-func TestTheREADMEListsTheVariablesThatTheRunnerReads(t *testing.T) {
-	listed := map[string]string{}
-	for _, row := range tableRows(t, section(t, "Configuration")) {
-		require.Len(t, row, 3)
-		meaning := row[2]
-		if row[1] != "–" {
-			meaning += " (default: " + row[1] + ")"
-		}
-		listed[row[0]] = meaning
-	}
-	assert.Equal(t, help(t, "Environment"), listed)
-}
-
 func TestTheREADMEListsTheExitCodes(t *testing.T) {
 	listed := map[string]string{}
 	for _, row := range tableRows(t, section(t, "Exit codes")) {
@@ -98,39 +81,10 @@ func TestTheREADMEListsTheExitCodes(t *testing.T) {
 	assert.Equal(t, help(t, "Exit codes"), listed)
 }
 
-func TestTheREADMEExplainsEveryReason(t *testing.T) {
-	var listed []string
-	for _, row := range tableRows(t, section(t, "Reasons")) {
-		listed = append(listed, strings.Split(row[0], ", ")...)
-	}
-	assert.ElementsMatch(t, reasons(t), listed)
-}
-
-// reasons are the values of the constants of type record.Reason.
-func reasons(t *testing.T) []string {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../record/decision.go", nil, 0)
-	require.NoError(t, err)
-	var found []string
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok {
-			return true
-		}
-		if name, ok := spec.Type.(*ast.Ident); ok && name.Name == "Reason" {
-			value := spec.Values[0].(*ast.BasicLit)
-			found = append(found, constant.StringVal(constant.MakeFromLiteral(value.Value, value.Kind, 0)))
-		}
-		return true
-	})
-	require.NotEmpty(t, found)
-	return found
-}
-
 func TestTheREADMEsPolicyIsValid(t *testing.T) {
 	_, after, found := strings.Cut(section(t, "Install"), "```yaml\n")
 	require.True(t, found)
-	text, _, _ := strings.Cut(after, "\n---\n")
+	text, _, _ := strings.Cut(after, "```")
 	parsed, err := policy.Parse([]byte(text))
 	require.NoError(t, err)
 	assert.Len(t, parsed.Spec.Resources, 4)

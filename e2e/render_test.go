@@ -33,9 +33,8 @@ import (
 
 const renderImage = "registry.example.com/syncpass@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// renderedObjects are what `runner render` writes for a form, the tenant team-dev/dev and this policy.
-func renderedObjects(t *testing.T, form runnerrender.Form, p *policy.SyncPolicy) []*unstructured.Unstructured {
-	t.Helper()
+// renderOptions are those of a form, the tenant team-dev/dev and this policy.
+func renderOptions(form runnerrender.Form, p *policy.SyncPolicy) runnerrender.Options {
 	o := runnerrender.Options{
 		Form: form, Namespace: "team-dev", Tenant: "dev", Policies: []*policy.SyncPolicy{p}, Image: renderImage,
 		KubeconfigSecrets: []string{"dev-control-plane-kubeconfig"},
@@ -44,7 +43,13 @@ func renderedObjects(t *testing.T, form runnerrender.Form, p *policy.SyncPolicy)
 	if form == runnerrender.Sharded {
 		o.Namespace, o.Tenant, o.Shards, o.TenantNamespaces = runnerrender.SystemNamespace, "", 4, []string{"team-dev"}
 	}
-	data, err := runnerrender.Manifests(o)
+	return o
+}
+
+// renderedObjects are what `runner render` writes for them.
+func renderedObjects(t *testing.T, form runnerrender.Form, p *policy.SyncPolicy) []*unstructured.Unstructured {
+	t.Helper()
+	data, err := runnerrender.Manifests(renderOptions(form, p))
 	require.NoError(t, err)
 	return objectsIn(t, data)
 }
@@ -169,7 +174,7 @@ var renderedInReserve = map[string]string{
 
 // renderedRest uses what the core scenarios leave out.
 const renderedRest = `
-name: a Pod and a Service come, change and go
+name: a Pod and a Service come, change and go; what the tenant deleted is made again
 steps:
   - apply:
       tenant:
@@ -180,6 +185,11 @@ steps:
   - pass: {counts: {update: 1}}
   - delete: {tenant: [{apiVersion: v1, kind: Pod, metadata: {namespace: default, name: web}}, {apiVersion: v1, kind: Service, metadata: {namespace: default, name: web}}]}
   - pass: {counts: {delete: 2}}
+  - apply: {tenant: [{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: app}, data: {a: "1"}}]}
+  - pass: {counts: {create: 1}}
+  - delete: {tenant: [{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: app}}]}
+  - patch: {host: [{apiVersion: v1, kind: ConfigMap, metadata: {namespace: team-dev, name: app-x-default-x-dev}, data: {a: "2"}}]}
+  - run: {args: [resolve, configmap, default/app, --keep, host, --yes], stdout: [Resolved, "1 create", "0 errors"]}
 `
 
 // TestScenariosHoldUnderTheRenderedRights runs core scenarios with the token of a ServiceAccount on each side that has, for

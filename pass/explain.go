@@ -116,12 +116,12 @@ func ExplainHost(ctx context.Context, o Options, kind, hostName string) (*Explan
 			asked := schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind).GroupKind()
 			which = func(group schema.GroupKind) bool { return group == asked }
 		}
-		return onlyMirror(plan.Occupants(in, hostName, which), r.Namespace, hostName)
+		return onlyMirror(plan.Occupants(in, hostName, which), r.Options, hostName)
 	})
 }
 
 // onlyMirror is the one pair among what has a name on the host.
-func onlyMirror(found []plan.Occupant, namespace, hostName string) (record.Key, error) {
+func onlyMirror(found []plan.Occupant, o Options, hostName string) (record.Key, error) {
 	var keys []record.Key
 	var strangers, names []string
 	for _, one := range found {
@@ -129,7 +129,7 @@ func onlyMirror(found []plan.Occupant, namespace, hostName string) (record.Key, 
 		if one.Foreign == "" {
 			keys = append(keys, one.Key)
 		} else {
-			strangers = append(strangers, fmt.Sprintf("%s %s/%s is %s", one.Kind, namespace, hostName, one.Foreign))
+			strangers = append(strangers, fmt.Sprintf("%s %s/%s is %s", one.Kind, o.Namespace, hostName, one.Foreign))
 		}
 	}
 	switch {
@@ -140,7 +140,7 @@ func onlyMirror(found []plan.Occupant, namespace, hostName string) (record.Key, 
 	case len(strangers) > 0:
 		return record.Key{}, &InvalidError{Err: fmt.Errorf("no tenant object is behind it: %s", strings.Join(strangers, "; "))}
 	}
-	return record.Key{}, &InvalidError{Err: fmt.Errorf("there is no mirror %s/%s of a kind in the policy, and no tenant object whose mirror would have that name", namespace, hostName)}
+	return record.Key{}, &InvalidError{Err: fmt.Errorf("there is no mirror %s/%s of a kind in the policy, and no tenant object whose mirror would have that name; `kubectl get KIND -n %s -l %s=%s` lists mirrors on the host", o.Namespace, hostName, o.Namespace, kinds.LabelTenant, o.Tenant)}
 }
 
 // explain looks at the pair that find names.
@@ -343,22 +343,6 @@ func (r *run) explainNode(key record.Key, in plan.Input, planned *plan.Plan) (*E
 		return nil, &InvalidError{Err: fmt.Errorf("%s %s: no Pod of the tenant runs on a node of the host by that name, and the tenant has no such Node", key.Kind, key.Name)}
 	}
 	return e, nil
-}
-
-// findKind finds the policy's kind that a person means: by kind, resource name, or either with the group.
-func findKind(p *policy.SyncPolicy, resources snapshot.Resources, asked string) (policy.Resource, error) {
-	var names []string
-	for _, resource := range p.Spec.Resources {
-		kind := schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind)
-		plural := resources[record.Tenant][kind].Resource
-		for _, name := range []string{resource.Kind, plural} {
-			if strings.EqualFold(asked, name) || strings.EqualFold(asked, name+"."+kind.Group) {
-				return resource, nil
-			}
-		}
-		names = append(names, resource.Kind)
-	}
-	return policy.Resource{}, &InvalidError{Err: fmt.Errorf("kind %q is not in SyncPolicy %q, which has %s; name one of these, or add it to spec.resources", asked, p.Name, strings.Join(names, ", "))}
 }
 
 func uidOf(object *unstructured.Unstructured) string {

@@ -182,6 +182,7 @@ func TestWhatTakesADryRunIsUndecided(t *testing.T) {
 	require.Contains(t, result.Decisions[0].Message, "undecided")
 	require.Contains(t, p.log.String(), "Some pairs are undecided")
 	require.Contains(t, p.log.String(), "example.com/v1 Widget is taken to be namespaced and served")
+	require.Contains(t, p.log.String(), "dryRun=true")
 }
 
 func TestChangesAreMadeOnlyWhereAskedFor(t *testing.T) {

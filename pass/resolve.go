@@ -115,7 +115,8 @@ func (r *run) conflict(step *plan.Step, view plan.View) Conflict {
 		kind += "." + view.Key.Group
 	}
 	for _, side := range []record.Side{record.Tenant, record.Host} {
-		c.Settle = append(c.Settle, fmt.Sprintf("runner resolve %s %s/%s --keep %s --seen %s", kind, view.Key.Namespace, view.Key.Name, side, c.Seen))
+		c.Settle = append(c.Settle, fmt.Sprintf("runner resolve %s %s/%s --keep %s --seen %s -n %s --tenant %s",
+			kind, view.Key.Namespace, view.Key.Name, side, c.Seen, r.Namespace, r.Tenant))
 	}
 	return c
 }
@@ -137,7 +138,7 @@ func (r *run) seen(view plan.View) string {
 func Resolve(ctx context.Context, o Options, v Verdict) Result {
 	return through(ctx, o, func(r *run, ctx context.Context) error {
 		if user := userOf(ctx, r.Host.Dynamic()); user != "" {
-			v.By += ", on the host " + user + ","
+			v.By += " (on the host: " + user + ")"
 		}
 		r.verdict = &v
 		return r.load(ctx)

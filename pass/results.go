@@ -98,7 +98,11 @@ func (r *run) finish(err error) {
 	r.countRequests()
 	r.result.EndTime = metav1.NewMicroTime(time.Now())
 	counts := r.result.Counts
-	r.Log.Info("Pass ended", "outcome", r.result.Outcome, "message", r.result.Message, "seconds", r.result.EndTime.Sub(r.result.StartTime.Time).Seconds(),
+	log := r.Log
+	if r.DryRun {
+		log = log.With("dryRun", true)
+	}
+	log.Info("Pass ended", "outcome", r.result.Outcome, "message", r.result.Message, "seconds", r.result.EndTime.Sub(r.result.StartTime.Time).Seconds(),
 		slog.Group("counts", "create", counts.Create, "update", counts.Update, "delete", counts.Delete, "skip", counts.Skip,
 			"unchanged", counts.Unchanged, "error", counts.Error, "requests", counts.Requests))
 }

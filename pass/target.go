@@ -44,7 +44,7 @@ func loadTarget(ctx context.Context, o Options) (*target, error) {
 	object, err := o.Host.Dynamic().Resource(policy.TenantClusterResource).Namespace(o.Namespace).Get(ctx, o.Tenant, metav1.GetOptions{})
 	if err != nil {
 		return nil, reading(err, fmt.Sprintf("TenantCluster %s/%s", o.Namespace, o.Tenant),
-			"create it, or set SYNCPASS_NAMESPACE and SYNCPASS_TENANT to one that exists")
+			"create it, or name one that exists with -n and --tenant (SYNCPASS_NAMESPACE, SYNCPASS_TENANT)")
 	}
 	cluster, err := policy.TenantClusterFrom(object.Object)
 	if err != nil {

@@ -133,7 +133,7 @@ func (a *app) pass(ctx context.Context, p printing) error {
 	s.changes = p.diff
 	a.results = s.passes(ctx, tenants, p.dryRun)
 	if !p.dryRun {
-		defer s.push(ctx, a.results) // after people have what they wait for
+		defer s.push(ctx, tenantsOf(a.results)) // after people have what they wait for
 	}
 	if err := p.print(a.stdout, a.results); err != nil {
 		return fmt.Errorf("printing the results: %w", err)
@@ -171,10 +171,10 @@ func (s *session) checkTenants(tenants []types.NamespacedName) error {
 		s.log.Info("No TenantCluster to look after", "allNamespaces", s.config.AllNamespaces, "shards", s.config.Shards, "shardIndex", s.config.ShardIndex)
 		return nil
 	}
-	namespace, source := s.config.Namespace, "SYNCPASS_NAMESPACE"
+	namespace, source := s.config.Namespace, "-n or SYNCPASS_NAMESPACE"
 	if namespace == "" {
 		namespace, source = s.host.namespace, "the host access"
 	}
-	return invalid(fmt.Errorf("there is no TenantCluster in namespace %q (from %s) of the host %s: create one, or set SYNCPASS_NAMESPACE or SYNCPASS_ALL_NAMESPACES",
+	return invalid(fmt.Errorf("there is no TenantCluster in namespace %q (from %s) of the host %s: create one, or name another namespace with -n, or all with SYNCPASS_ALL_NAMESPACES=true",
 		namespace, source, s.host.cluster.Server()))
 }

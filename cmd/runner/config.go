@@ -19,7 +19,7 @@ import (
 )
 
 // config is everything the environment can say. The tags are the one source of names, defaults and descriptions: the
-// help text and the README's table come from them (see variables). "shown" replaces the default in these where the
+// help text and the table in docs/reference.md come from them (see variables). "shown" replaces the default in these where the
 // default is not a literal; "accepts" completes the sentence "accepted: …" of an error; "credentials" marks an address that
 // may have a password in it.
 type config struct {

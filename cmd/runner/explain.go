@@ -26,6 +26,7 @@ func (a *app) explainCommand() *cobra.Command {
 			"  runner explain node n1\n" +
 			"  runner explain --dns                                        the Services whose names the tenant's DNS cannot serve",
 		Args: func(cmd *cobra.Command, args []string) error {
+			args = objectWords(args)
 			switch {
 			case dns && hostName != "":
 				return usageError(cmd, errors.New("--dns and --host exclude each other"))
@@ -45,6 +46,7 @@ func (a *app) explainCommand() *cobra.Command {
 			if hostName != "" {
 				return a.explainHost(cmd.Context(), format, strings.Join(args, ""), hostName)
 			}
+			args = objectWords(args)
 			object, err := objectArgument(cmd, args[0], args[1])
 			if err != nil {
 				return err
@@ -60,6 +62,16 @@ func (a *app) explainCommand() *cobra.Command {
 	return cmd
 }
 
+// objectWords lets kind/namespace/name, as -o name prints it, stand for the two words.
+func objectWords(args []string) []string {
+	if len(args) == 1 {
+		if kind, object, found := strings.Cut(args[0], "/"); found {
+			return []string{kind, object}
+		}
+	}
+	return args
+}
+
 // objectArgument takes namespace/name, or the name alone of what has no namespace: a Node.
 func objectArgument(cmd *cobra.Command, kind, argument string) (types.NamespacedName, error) {
 	if lower := strings.ToLower(kind); (lower == "node" || lower == "nodes") && argument != "" && !strings.Contains(argument, "/") {
@@ -67,7 +79,7 @@ func objectArgument(cmd *cobra.Command, kind, argument string) (types.Namespaced
 	}
 	namespace, name, found := strings.Cut(argument, "/")
 	if !found || namespace == "" || name == "" {
-		return types.NamespacedName{}, usageError(cmd, fmt.Errorf("%q is not of the form namespace/name", argument))
+		return types.NamespacedName{}, usageError(cmd, fmt.Errorf("%q is not of the form namespace/name, such as default/%s", argument, strings.Trim(argument, "/")))
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
@@ -97,6 +109,11 @@ func (a *app) explain(ctx context.Context, format outputFormat, look func(contex
 	if err != nil {
 		return &failure{code: outcomeCode(pass.OutcomeOf(err), context.Cause(ctx)), err: err}
 	}
+	if explained.Conflict != nil {
+		for i, command := range explained.Conflict.Settle {
+			explained.Conflict.Settle[i] = a.typed(command)
+		}
+	}
 	switch format {
 	case "json", "yaml":
 		return printStructured(a.stdout, format, explained)
@@ -116,7 +133,7 @@ func (a *app) oneTenant(ctx context.Context, verb string) (options pass.Options,
 		return pass.Options{}, nil, err
 	}
 	if len(tenants) != 1 {
-		err = fmt.Errorf("%s looks at one tenant, and %d are selected: set SYNCPASS_TENANT", verb, len(tenants))
+		err = fmt.Errorf("%s looks at one tenant, and %d are selected: name one with --tenant (SYNCPASS_TENANT)", verb, len(tenants))
 	} else {
 		options, err = s.options(tenants[0])
 	}

@@ -38,7 +38,7 @@ func TestAnExplanationSaysWhereHowAndWhatNext(t *testing.T) {
 			e.TenantState, e.HostState = "Changed", "Changed"
 			e.Next = &record.Decision{Action: record.Skip, Side: record.Host, Reason: record.Conflict, Message: "both sides changed", Fields: []string{"data.a", "data.b"}}
 			e.Conflict = &pass.Conflict{Reason: record.Conflict, Since: &since, Seen: "0123456789ab", Settle: []string{
-				"runner resolve configmap default/app --keep tenant --seen 0123456789ab", "runner resolve configmap default/app --keep host --seen 0123456789ab",
+				"runner resolve configmap default/app --keep tenant --seen 0123456789ab -n team-dev --tenant dev", "runner resolve configmap default/app --keep host --seen 0123456789ab -n team-dev --tenant dev",
 			}}
 			e.Differences = []pass.Difference{{Field: "data.a", Tenant: "1", Host: "2"}, {Field: "data.b", Host: "only here\n\u202e"}, {Field: "immutable", Tenant: true}}
 			e.Decisions = []record.Entry{created}

@@ -71,7 +71,7 @@ func hostConfig(path string) (*rest.Config, string, error) {
 			return nil, "", fmt.Errorf("SYNCPASS_HOST_KUBECONFIG=%s: host access by kubeconfig: %w", mask(path), err)
 		}
 		if clientcmd.IsEmptyConfig(err) {
-			return nil, "", errors.New("host access: this is no pod of a cluster, and neither KUBECONFIG nor ~/.kube/config names one: set SYNCPASS_HOST_KUBECONFIG to the host cluster's kubeconfig")
+			return nil, "", errors.New("host access: this is no pod of a cluster, and no kubeconfig is where KUBECONFIG says, or at ~/.kube/config: set SYNCPASS_HOST_KUBECONFIG to the host cluster's kubeconfig, or correct KUBECONFIG")
 		}
 		return nil, "", fmt.Errorf("host access by KUBECONFIG or ~/.kube/config: %w", err)
 	}

@@ -25,8 +25,8 @@ const asRunner = "RUNNER_TEST_AS_RUNNER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asRunner) != "" {
-		os.Exit(run(passFuncs{run: passByName, loadSchedule: func(context.Context, pass.Options) (policy.Schedule, error) {
-			return policy.Schedule{Enabled: true, Interval: time.Hour}, nil
+		os.Exit(run(passFuncs{run: passByName, loadSchedule: func(_ context.Context, o pass.Options) (policy.Schedule, error) {
+			return policy.Schedule{Enabled: o.Tenant != "paused", Interval: time.Hour}, nil
 		}}))
 	}
 	os.Exit(m.Run())
@@ -108,6 +108,9 @@ spec:
 		silent         bool // nothing on stdout
 	}{
 		{name: "version", args: []string{"version"}, stdout: []string{"runner ", "(commit "}},
+		{name: "version, as a flag", args: []string{"--version"}, stdout: []string{"runner ", "(commit "}},
+		{name: "help on a verb", args: []string{"help", "resolve"}, stdout: []string{"Settles a conflict"}},
+		{name: "help on no verb", args: []string{"help", "resolv"}, code: exitInvalid, stderr: []string{`unknown verb "resolv", did you mean resolve? (see 'runner --help')`}, silent: true},
 		{name: "help", args: []string{"pass", "--help"}, stdout: []string{"runner pass [flags]", "table, wide, json, yaml, name"}},
 		{name: "the default verb is pass", variables: []string{host}, stdout: []string{"dev: 1 create, 1 update", "(Completed)"}},
 		{name: "pass", args: []string{"pass"}, variables: []string{host}, stdout: []string{"dev: 1 create, 1 update", "(Completed)"}},
@@ -133,7 +136,7 @@ spec:
 		{name: "a host that is down", variables: []string{down}, code: 7, silent: true, stderr: []string{"connection refused"}},
 		{name: "a schedule on a host that is down", args: []string{"schedule"}, variables: []string{down}, code: 7, silent: true, stderr: []string{"connection refused"}},
 		{name: "a namespace without tenants", variables: []string{host, "SYNCPASS_NAMESPACE=empty"}, code: 5, silent: true,
-			stderr: []string{`there is no TenantCluster in namespace \"empty\" (from SYNCPASS_NAMESPACE)`}},
+			stderr: []string{`there is no TenantCluster in namespace \"empty\" (from -n or SYNCPASS_NAMESPACE)`}},
 		{name: "a part of a Job without tenants", variables: []string{host, "SYNCPASS_SHARDS=1000", "JOB_COMPLETION_INDEX=1"}, stderr: []string{"No TenantCluster to look after"}, silent: true},
 		{name: "a window that closes", args: []string{"schedule"}, variables: []string{host, "SYNCPASS_WINDOW=5s", "SYNCPASS_NAMESPACE=team-b", "SYNCPASS_METRICS_ADDR=127.0.0.1:0"},
 			code: 4, silent: true, stderr: []string{`"msg":"Tenant scheduled","namespace":"team-b","tenant":"errors"`}},

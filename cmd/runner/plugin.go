@@ -31,6 +31,14 @@ func calledAs(binary string, args []string) (plugin bool, rest []string) {
 	return false, args
 }
 
+// typed is a command of the runner as whoever called this process types it.
+func (a *app) typed(command string) string {
+	if rest, found := strings.CutPrefix(command, "runner "); found && a.plugin {
+		return pluginShown + " " + rest
+	}
+	return command
+}
+
 // asPlugin has the help texts say what a user of the plugin types.
 func asPlugin(cmd *cobra.Command) {
 	if !cmd.HasParent() {

@@ -41,6 +41,12 @@ func TestAsAPluginItCallsItselfWhatPeopleType(t *testing.T) {
 	assert.Contains(t, stdout, pluginHelp)
 }
 
+func TestACommandToPasteIsWhatPeopleType(t *testing.T) {
+	const command = "runner resolve configmap default/runner --keep host"
+	assert.Equal(t, command, (&app{}).typed(command))
+	assert.Equal(t, "kubectl syncpass resolve configmap default/runner --keep host", (&app{plugin: true}).typed(command))
+}
+
 func TestKubectlCompletesThePlugin(t *testing.T) {
 	host := "SYNCPASS_HOST_KUBECONFIG=" + (&fakeHost{tenants: tenantNames("team-dev/dev", "team-dev/prod")}).serve(t)
 	code, stdout, _ := linked(t, "kubectl_complete-syncpass", []string{host}, "pass", "--tenant", "p")

@@ -48,6 +48,8 @@ func reference(t *testing.T) string {
 		}
 		writeRow(&text, inCode(v.name), fallback, v.accepts, v.doc)
 	}
+	text.WriteString("\nDeadlines nest: request < lease < pass < the Job's `activeDeadlineSeconds`. Requests are not limited on the client's side; an\n" +
+		"API server's `429` and `Retry-After` are obeyed. `-n` and `--tenant` say the same as `SYNCPASS_NAMESPACE` and\n`SYNCPASS_TENANT`, and win over them.\n")
 	text.WriteString("\n## Exit codes\n\nWith several tenants, the highest.\n\n| code | meaning |\n| --- | --- |\n")
 	for _, e := range exitCodes {
 		writeRow(&text, e.code, e.meaning)

@@ -195,7 +195,7 @@ func (f renderFlags) check(c config) error {
 	check(sharded || !offline || c.Tenant != "", "with a policy from a file the host is not asked which tenant there is: set --tenant or SYNCPASS_TENANT")
 	check(sharded || !offline || c.Namespace != "", "with a policy from a file the host is not asked for a namespace: set --namespace or SYNCPASS_NAMESPACE")
 	check(sharded || !c.AllNamespaces, "--form %s is for one tenant: unset SYNCPASS_ALL_NAMESPACES, or give --form sharded", f.form)
-	check(!sharded || c.Tenant == "", "--form sharded is for all TenantClusters: unset SYNCPASS_TENANT")
+	check(!sharded || c.Tenant == "", "--form sharded is for all TenantClusters: leave out --tenant, and unset SYNCPASS_TENANT")
 	check(!sharded || !offline || len(f.tenantNamespaces) > 0, "with policies from files the host is not asked where tenants are: give --tenant-namespaces")
 	check(len(f.tenantNamespaces) == 0 || sharded && offline, "--tenant-namespaces goes with --form sharded and --policy; otherwise the host knows")
 	for _, flag := range []string{"form", "image", "allow-tag"} {

@@ -197,7 +197,7 @@ func TestRenderRefusesWhatDoesNotGoTogether(t *testing.T) {
 		{"a policy without a name", nil, []string{"--policy", nameless, "--tenant", "dev", "-n", "a"}, []string{"metadata.name is"}},
 		{"two policies of one tenant", nil, []string{"--policy", file, "--policy", file, "--tenant", "dev", "-n", "a"}, []string{"give it once"}},
 		{"a file that is not there", nil, []string{"--policy", "/does/not/exist", "--tenant", "dev", "-n", "a"}, []string{"/does/not/exist"}},
-		{"shards of one tenant", nil, []string{"--form", "sharded", "--tenant", "dev"}, []string{"unset SYNCPASS_TENANT"}},
+		{"shards of one tenant", nil, []string{"--form", "sharded", "--tenant", "dev"}, []string{"leave out --tenant, and unset SYNCPASS_TENANT"}},
 		{"shards of nowhere", nil, []string{"--form", "sharded", "--policy", file}, []string{"give --tenant-namespaces"}},
 		{"namespaces of one tenant", nil, []string{"--tenant-namespaces", "a"}, []string{"--tenant-namespaces goes with"}},
 		{"no namespace", nil, []string{"--form", "sharded", "--policy", file, "--tenant-namespaces", "a b"}, []string{`"a b" is no name of a namespace`}},

@@ -59,6 +59,7 @@ func (a *app) resolveCommand() *cobra.Command {
 			"  runner resolve secret default/db --keep host --message 'rotated on the host, see OPS-12' --yes\n" +
 			"  runner resolve --all --keep host",
 		Args: func(cmd *cobra.Command, args []string) error {
+			args = objectWords(args)
 			switch {
 			case r.all && len(args) > 0:
 				return usageError(cmd, fmt.Errorf("resolve takes --all or one object, and got both: %q", args))
@@ -76,6 +77,7 @@ func (a *app) resolveCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !r.all {
 				var err error
+				args = objectWords(args)
 				r.kind = args[0]
 				if r.object, err = objectArgument(cmd, args[0], args[1]); err != nil {
 					return err
@@ -116,7 +118,7 @@ func (a *app) settle(ctx context.Context, r resolution) error {
 	if seen := conflicts[0].Seen; r.seen != "" && r.seen != seen {
 		return &failure{code: exitErrors, err: fmt.Errorf("it was changed since explain showed it (--seen %s, now %s), so nothing was written: look at the above, and say so again", r.seen, seen)}
 	}
-	if err := a.agreed(r, conflicts); err != nil {
+	if err := a.agreed(ctx, r, conflicts); err != nil {
 		return err
 	}
 	by, err := operator()
@@ -149,7 +151,7 @@ func unsettled(result pass.Result, asked int) error {
 }
 
 // agreed asks the person, unless --yes has answered.
-func (a *app) agreed(r resolution, conflicts []pass.Conflict) error {
+func (a *app) agreed(ctx context.Context, r resolution, conflicts []pass.Conflict) error {
 	if r.yes {
 		return nil
 	}
@@ -161,15 +163,29 @@ func (a *app) agreed(r resolution, conflicts []pass.Conflict) error {
 		what = fmt.Sprintf("settle these %d conflicts", len(conflicts))
 	}
 	fmt.Fprintf(a.stderr, "Keep the %s's content and %s? [y/N] ", r.keep, what)
-	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("reading the answer: %w", err)
+	type line struct {
+		text string
+		err  error
 	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
+	answered := make(chan line, 1)
+	go func() { // a read from a terminal cannot be called off, and a signal does not wait for it
+		text, err := bufio.NewReader(a.stdin).ReadString('\n')
+		answered <- line{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(a.stderr)
+		return &failure{code: outcomeCode(record.Stopped, context.Cause(ctx)), err: fmt.Errorf("nothing was written: %w", context.Cause(ctx))}
+	case answer := <-answered:
+		if answer.err != nil && !errors.Is(answer.err, io.EOF) {
+			return fmt.Errorf("reading the answer: %w", answer.err)
+		}
+		switch strings.ToLower(strings.TrimSpace(answer.text)) {
+		case "y", "yes":
+			return nil
+		}
+		return invalid(errors.New("nothing was written: the answer was not yes"))
 	}
-	return invalid(errors.New("nothing was written: the answer was not yes"))
 }
 
 // operator is who runs this process, as far as the machine knows.

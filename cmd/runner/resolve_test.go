@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,6 +46,8 @@ type desk struct {
 	result    pass.Result
 	asks      bool
 	answer    string
+	// interrupted has SIGINT come before anybody types.
+	interrupted bool
 
 	asked    []string
 	verdicts []pass.Verdict
@@ -53,8 +57,16 @@ func (d *desk) run(t *testing.T, args ...string) (code int, stdout, stderr strin
 	t.Helper()
 	kubeconfig := writeKubeconfig(t, "http://127.0.0.1:1")
 	var out, errs bytes.Buffer
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	var stdin io.Reader = strings.NewReader(d.answer)
+	if d.interrupted {
+		keyboard, typed := io.Pipe()
+		defer typed.Close()
+		stdin = keyboard
+	}
 	a := &app{
-		stdin: strings.NewReader(d.answer), stdout: &out, stderr: &errs, asks: d.asks, tty: d.asks,
+		stdin: stdin, stdout: &out, stderr: &errs, asks: d.asks, tty: d.asks,
 		env: func(name string) (string, bool) {
 			value, set := map[string]string{"SYNCPASS_HOST_KUBECONFIG": kubeconfig, "SYNCPASS_TENANT": "dev", "SYNCPASS_LOG_FORMAT": "text"}[name]
 			return value, set
@@ -62,6 +74,9 @@ func (d *desk) run(t *testing.T, args ...string) (code int, stdout, stderr strin
 		passFuncs: passFuncs{
 			findConflicts: func(_ context.Context, _ pass.Options, kind string, object types.NamespacedName) ([]pass.Conflict, error) {
 				d.asked = append(d.asked, kind+" "+object.String())
+				if d.interrupted {
+					stop(stopSignal{syscall.SIGINT})
+				}
 				return d.conflicts, d.findErr
 			},
 			resolve: func(_ context.Context, _ pass.Options, v pass.Verdict) pass.Result {
@@ -70,7 +85,7 @@ func (d *desk) run(t *testing.T, args ...string) (code int, stdout, stderr strin
 			},
 		},
 	}
-	code = a.execute(t.Context(), append([]string{"resolve"}, args...))
+	code = a.execute(ctx, append([]string{"resolve"}, args...))
 	return code, out.String(), errs.String()
 }
 
@@ -144,6 +159,21 @@ func TestResolveWritesNothingUnlessSomebodySaysYes(t *testing.T) {
 			require.Contains(t, stdout, "ConfigMap default/app and its mirror team-dev/app-x-default-x-dev", "it is shown in any case")
 		})
 	}
+}
+
+func TestASignalEndsTheQuestion(t *testing.T) {
+	d := &desk{conflicts: []pass.Conflict{oneConflict()}, result: settled(done), asks: true, interrupted: true}
+	code, _, stderr := d.run(t, "configmap", "default/app", "--keep", "tenant")
+	require.Equal(t, 130, code)
+	require.Empty(t, d.verdicts)
+	require.Contains(t, stderr, "nothing was written: stopped by a signal: interrupt")
+}
+
+func TestResolveTakesANameAsPlanPrintsIt(t *testing.T) {
+	d := &desk{conflicts: []pass.Conflict{oneConflict()}, result: settled(done)}
+	code, _, stderr := d.run(t, "configmap/default/app", "--keep", "tenant", "--yes")
+	require.Equal(t, exitOK, code, stderr)
+	require.Equal(t, []string{"configmap default/app"}, d.asked)
 }
 
 func TestHowResolveEnds(t *testing.T) {

@@ -32,6 +32,13 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.passCommand(), a.planCommand(), a.scheduleCommand(), a.explainCommand(), a.resolveCommand(), a.renderCommand(), a.reportCommand(), a.versionCommand(), a.docsCommand())
 	a.addSelectionFlags(root)
 	a.addCompletions(root)
+	root.Version = thisBuild().String()
+	root.Flags().Bool("version", false, "the same as runner version")
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = aVerb
+	}
 	if a.plugin {
 		asPlugin(root)
 	}
@@ -76,6 +83,15 @@ func (a *app) versionCommand() *cobra.Command {
 func addOutputFlag(cmd *cobra.Command, format *outputFormat) {
 	cmd.Flags().VarP(format, "output", "o", "output format: "+formatNames())
 	mustComplete(cmd, "output", cobra.FixedCompletions(stringsOf(outputFormats), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// aVerb refuses help on a verb that does not exist.
+func aVerb(help *cobra.Command, args []string) error {
+	verb, rest, err := help.Root().Find(args)
+	if err != nil {
+		return err
+	}
+	return noArguments(verb, rest)
 }
 
 // noArguments refuses what stands after the verb; on the root command that is a verb that does not exist.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,9 +20,11 @@ func (a *app) schedule(ctx context.Context) error {
 	}
 	defer s.host.cluster.Close()
 	scheduler := newScheduler(s.log)
+	var listed []types.NamespacedName // a paused tenant has no result, and its interval is to be pushed all the same
 	scheduler.list = func(ctx context.Context) ([]types.NamespacedName, error) {
 		tenants, err := s.host.tenants(ctx, s.config)
 		if err == nil {
+			listed = tenants
 			s.telemetry.metrics.Keep(tenants)
 		}
 		return tenants, err
@@ -48,7 +51,9 @@ func (a *app) schedule(ctx context.Context) error {
 		return err
 	}
 	if s.config.Window > 0 { // a run that ends, as a Job's does: nobody may have had the time to scrape it
-		s.push(ctx, a.results)
+		tenants := append(tenantsOf(a.results), listed...)
+		slices.SortFunc(tenants, compareNames)
+		s.push(ctx, slices.Compact(tenants))
 	}
 	if stopped := (stopSignal{}); errors.As(context.Cause(ctx), &stopped) {
 		return &failure{code: stopped.exitCode(), err: stopped}

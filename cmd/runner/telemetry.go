@@ -122,13 +122,9 @@ func (a *app) newTelemetry(ctx context.Context, version string) telemetry {
 
 // push sends the metrics of tenants to the Pushgateway, if there is one. That it fails is a warning; a run that is to
 // stop leaves it.
-func (s *session) push(ctx context.Context, results []pass.Result) {
+func (s *session) push(ctx context.Context, tenants []types.NamespacedName) {
 	if s.config.Pushgateway == "" || ctx.Err() != nil {
 		return
-	}
-	var tenants []types.NamespacedName
-	for _, r := range results {
-		tenants = append(tenants, types.NamespacedName{Namespace: r.Namespace, Name: r.Tenant})
 	}
 	gateway, err := metrics.ParseGateway(s.config.Pushgateway)
 	if err == nil {
@@ -139,4 +135,13 @@ func (s *session) push(ctx context.Context, results []pass.Result) {
 	for _, line := range errorLines(err) {
 		s.log.Warn("Metrics were not pushed", "error", printable(line))
 	}
+}
+
+// tenantsOf are the tenants that had a pass.
+func tenantsOf(results []pass.Result) []types.NamespacedName {
+	var tenants []types.NamespacedName
+	for _, r := range results {
+		tenants = append(tenants, types.NamespacedName{Namespace: r.Namespace, Name: r.Tenant})
+	}
+	return tenants
 }

@@ -97,7 +97,7 @@ func newSink(t *testing.T, code int) (*sink, string) {
 }
 
 func TestARunThatEndsPushesItsMetrics(t *testing.T) {
-	host := "SYNCPASS_HOST_KUBECONFIG=" + (&fakeHost{tenants: tenantNames("team-dev/dev", "team-b/guarded")}).serve(t)
+	host := "SYNCPASS_HOST_KUBECONFIG=" + (&fakeHost{tenants: tenantNames("team-dev/dev", "team-b/guarded", "team-p/paused")}).serve(t)
 	for _, tt := range []struct {
 		name      string
 		args      []string
@@ -108,8 +108,10 @@ func TestARunThatEndsPushesItsMetrics(t *testing.T) {
 		stderr    string
 	}{
 		{name: "a pass", args: []string{"pass"}, answer: 200, pushed: 1},
-		{name: "passes over several tenants, one of them guarded", args: []string{"pass"}, variables: []string{"SYNCPASS_ALL_NAMESPACES=true"}, answer: 200, code: 4, pushed: 2},
+		{name: "passes over several tenants, one of them guarded", args: []string{"pass"}, variables: []string{"SYNCPASS_ALL_NAMESPACES=true"}, answer: 200, code: 4, pushed: 3},
 		{name: "a window", args: []string{"schedule"}, variables: []string{"SYNCPASS_WINDOW=5s", "SYNCPASS_METRICS_ADDR=127.0.0.1:0"}, answer: 200, pushed: 1},
+		{name: "a window of a tenant that is paused", args: []string{"schedule"}, answer: 200, pushed: 1,
+			variables: []string{"SYNCPASS_WINDOW=5s", "SYNCPASS_METRICS_ADDR=127.0.0.1:0", "SYNCPASS_NAMESPACE=team-p"}},
 		{name: "a dry run has nothing to push", args: []string{"plan"}, answer: 200},
 		{name: "a Pushgateway that refuses changes no exit code", args: []string{"pass"}, answer: 500, pushed: 1,
 			stderr: `"level":"WARN","msg":"Metrics were not pushed","error":"pushing the metrics of team-dev/dev: unexpected status code 500`},

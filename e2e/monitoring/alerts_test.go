@@ -29,9 +29,8 @@ func read(t *testing.T, file string) []byte {
 	return data
 }
 
-// rules are the alerts by name, as Prometheus reads them: without fields that it does not know, and with templates that
-// it can carry out.
-func rules(t *testing.T) map[string]rulefmt.Rule {
+// rulesFile is what the Prometheus Operator makes of the manifest: a file of rules.
+func rulesFile(t *testing.T) []byte {
 	t.Helper()
 	var manifest struct{ Spec yaml.Node }
 	if err := yaml.Unmarshal(read(t, "prometheusrule.yaml"), &manifest); err != nil {
@@ -41,7 +40,14 @@ func rules(t *testing.T) map[string]rulefmt.Rule {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, errs := rulefmt.Parse(file, false, model.LegacyValidation, promQL, slog.New(slog.DiscardHandler))
+	return file
+}
+
+// rules are the alerts by name, as Prometheus reads them: without fields that it does not know, and with templates that
+// it can carry out.
+func rules(t *testing.T) map[string]rulefmt.Rule {
+	t.Helper()
+	groups, errs := rulefmt.Parse(rulesFile(t), false, model.LegacyValidation, promQL, slog.New(slog.DiscardHandler))
 	for _, err := range errs {
 		t.Error(err)
 	}
@@ -72,32 +78,35 @@ func TestEachAlertSaysHowBadItIsAndWhatToDo(t *testing.T) {
 	}
 }
 
-// TestAlerts evaluates the alerts over tenants to whom everything happens; the time that `for` adds comes on top.
+// tenants to whom everything happens: a sample a minute, for two hours.
+var tenants = []string{
+	`syncpass_passes_total{namespace="n",tenant="well",outcome="Completed"} 1+2x120`,
+	`syncpass_last_success_timestamp_seconds{namespace="n",tenant="well"} 0+60x120`,
+	`syncpass_interval_seconds{namespace="n",tenant="well"} 30x120`,
+	`syncpass_passes_total{namespace="n",tenant="stuck",outcome="Completed"} 1x120`,
+	`syncpass_passes_total{namespace="n",tenant="stuck",outcome="Unreachable"} 0+2x120`,
+	`syncpass_last_success_timestamp_seconds{namespace="n",tenant="stuck"} 0x120`,
+	`syncpass_interval_seconds{namespace="n",tenant="stuck"} 30x120`,
+	`syncpass_passes_total{namespace="n",tenant="slow",outcome="Completed"} 1x120`,
+	`syncpass_last_success_timestamp_seconds{namespace="n",tenant="slow"} 0x120`,
+	`syncpass_interval_seconds{namespace="n",tenant="slow"} 600x120`,
+	`syncpass_passes_total{namespace="n",tenant="paused",outcome="Completed"} 1x120`,
+	`syncpass_last_success_timestamp_seconds{namespace="n",tenant="paused"} 0x120`,
+	`syncpass_interval_seconds{namespace="n",tenant="paused"} 30x2 0x118`,
+	`syncpass_passes_total{namespace="n",tenant="never",outcome="Invalid"} 1+2x120`,
+	`syncpass_passes_total{namespace="n",tenant="never",outcome="Unreachable"} 1x120`,
+	`syncpass_open_conflicts{namespace="n",tenant="well"} 0x120`,
+	`syncpass_open_conflicts{namespace="n",tenant="stuck"} 2x120`,
+	`syncpass_withheld_objects{namespace="n",tenant="well"} 0x120`,
+	`syncpass_withheld_objects{namespace="n",tenant="stuck"} 12x120`,
+	`syncpass_failed_objects{namespace="n",tenant="well"} 0x120`,
+	`syncpass_failed_objects{namespace="n",tenant="stuck"} 1x120`,
+}
+
+// TestAlerts evaluates the alerts; the time that `for` adds comes on top.
 func TestAlerts(t *testing.T) {
-	// A sample a minute, for two hours.
 	memory := store{}
-	for _, series := range []string{
-		`syncpass_passes_total{namespace="n",tenant="well",outcome="Completed"} 1+2x120`,
-		`syncpass_last_success_timestamp_seconds{namespace="n",tenant="well"} 0+60x120`,
-		`syncpass_interval_seconds{namespace="n",tenant="well"} 30x120`,
-		`syncpass_passes_total{namespace="n",tenant="stuck",outcome="Completed"} 1x120`,
-		`syncpass_passes_total{namespace="n",tenant="stuck",outcome="Unreachable"} 0+2x120`,
-		`syncpass_last_success_timestamp_seconds{namespace="n",tenant="stuck"} 0x120`,
-		`syncpass_interval_seconds{namespace="n",tenant="stuck"} 30x120`,
-		`syncpass_passes_total{namespace="n",tenant="slow",outcome="Completed"} 1x120`,
-		`syncpass_last_success_timestamp_seconds{namespace="n",tenant="slow"} 0x120`,
-		`syncpass_interval_seconds{namespace="n",tenant="slow"} 600x120`,
-		`syncpass_passes_total{namespace="n",tenant="paused",outcome="Completed"} 1x120`,
-		`syncpass_last_success_timestamp_seconds{namespace="n",tenant="paused"} 0x120`,
-		`syncpass_passes_total{namespace="n",tenant="never",outcome="Invalid"} 1+2x120`,
-		`syncpass_passes_total{namespace="n",tenant="never",outcome="Unreachable"} 1x120`,
-		`syncpass_open_conflicts{namespace="n",tenant="well"} 0x120`,
-		`syncpass_open_conflicts{namespace="n",tenant="stuck"} 2x120`,
-		`syncpass_withheld_objects{namespace="n",tenant="well"} 0x120`,
-		`syncpass_withheld_objects{namespace="n",tenant="stuck"} 12x120`,
-		`syncpass_failed_objects{namespace="n",tenant="well"} 0x120`,
-		`syncpass_failed_objects{namespace="n",tenant="stuck"} 1x120`,
-	} {
+	for _, series := range tenants {
 		memory.load(t, time.Minute, series)
 	}
 	all := rules(t)

@@ -58,7 +58,7 @@ func (p *playground) up(ctx context.Context) error {
 		}
 	case 1:
 		return fmt.Errorf("only the %s of the playground still runs, and a new partner would be another cluster than it knows: "+
-			"run `go run ./e2e/playground down`, then up again", clusters[0].Name)
+			"run `make down`, then up again", clusters[0].Name)
 	}
 	for _, c := range clusters {
 		if err := os.WriteFile(p.kubeconfig(c.Name), c.Kubeconfig(), 0o600); err != nil {
@@ -66,11 +66,12 @@ func (p *playground) up(ctx context.Context) error {
 		}
 	}
 	if err := prepareHost(ctx, clusters[0], clusters[1]); err != nil {
-		return fmt.Errorf("%w; if a cluster is broken, `go run ./e2e/playground down` and up again", err)
+		return fmt.Errorf("%w; if a cluster is broken, `make down` and up again", err)
 	}
-	fmt.Fprintf(p.progress, "Host and tenant run. With these exports, `go run ./cmd/runner plan` shows what a pass would do.\n"+
-		"The tenant's own kubeconfig: %s\nStop both with: go run ./e2e/playground down\n", p.kubeconfig("tenant"))
-	fmt.Fprintf(p.out, "export KUBECONFIG=%s\nexport SYNCPASS_NAMESPACE=%s\n", p.kubeconfig("host"), hostNamespace)
+	fmt.Fprintf(p.progress, "Host and tenant run, and the host knows the tenant: its TenantCluster, policy and kubeconfig are there.\n"+
+		"With these exports, `go run ./cmd/runner plan` shows what a pass would do; `eval \"$(make up)\"` sets them.\n"+
+		"Stop both with: make down\n")
+	fmt.Fprintf(p.out, "export KUBECONFIG=%s\nexport TENANT_KUBECONFIG=%s\nexport SYNCPASS_NAMESPACE=%s\n", p.kubeconfig("host"), p.kubeconfig("tenant"), hostNamespace)
 	return nil
 }
 

@@ -34,7 +34,7 @@ func TestUpAndDownCanBeRepeated(t *testing.T) {
 	require.NoError(t, p.down(t.Context()), "down before up is no error")
 	require.NoError(t, p.up(t.Context()))
 	first := out.String()
-	assert.Equal(t, "export KUBECONFIG="+p.kubeconfig("host")+"\nexport SYNCPASS_NAMESPACE=team-dev\n", first)
+	assert.Equal(t, "export KUBECONFIG="+p.kubeconfig("host")+"\nexport TENANT_KUBECONFIG="+p.kubeconfig("tenant")+"\nexport SYNCPASS_NAMESPACE=team-dev\n", first)
 	uid := kubeSystemUID(t, p.kubeconfig("host"))
 	assert.NotEqual(t, uid, kubeSystemUID(t, p.kubeconfig("tenant")), "host and tenant are two clusters")
 	assertTenantIsReachedThroughItsSecret(t, p)

@@ -186,7 +186,10 @@ func (c *computation) references(p *pair) []Reference {
 	for _, referral := range kinds.Referred(p.kind, p.tenant) {
 		kind := kinds.For(referral.Kind)
 		one := Reference{
-			Referral: referral, HostName: c.Mapping.MirrorName(kind, p.key.Namespace, referral.Name), Missing: c.missing(referral, p.key.Namespace),
+			Referral: referral, HostName: c.Mapping.MirrorName(kind, p.key.Namespace, referral.Name),
+		}
+		if why := c.missing(referral, p.key.Namespace); why != "" {
+			one.Missing = why + " it"
 		}
 		if carried := c.carried(referral.Kind); carried != nil {
 			for _, object := range carried.snapshot.Host {
@@ -198,9 +201,9 @@ func (c *computation) references(p *pair) []Reference {
 			name := types.NamespacedName{Namespace: p.key.Namespace, Name: referral.Name}
 			switch {
 			case carried.snapshot.Unavailable != "":
-				one.Missing = "nobody can tell about: " + carried.snapshot.Unavailable
+				one.Missing = "nobody can tell: " + carried.snapshot.Unavailable
 			case referral.Optional && carried.tenant[name] == nil:
-				one.Missing = "the tenant does not have, and it is optional"
+				one.Missing = "the tenant does not have it, and it is optional"
 			}
 		}
 		found = append(found, one)

@@ -60,7 +60,7 @@ func (c *computation) dangling(p *pair) string {
 //	yes                  none, and not optional    | the tenant does not have
 //	yes                  none, optional            | -
 //	yes                  left out by the policy    | the policy does not carry
-//	yes                  one of the system's own   | never crosses
+//	yes                  one of the system's own   | no pass carries
 //	yes                  there                     | -
 func (c *computation) missing(referral kinds.Referral, namespace string) string {
 	const notCarried = "the policy does not carry"
@@ -80,7 +80,7 @@ func (c *computation) missing(referral kinds.Referral, namespace string) string 
 	case object == nil:
 		return "the tenant does not have"
 	case !kinds.MayCross(kind.snapshot.kind, object):
-		return "never crosses"
+		return "no pass carries"
 	case !kind.snapshot.kind.Rules().Carry(object):
 		return notCarried
 	}

@@ -83,7 +83,7 @@ func TestAMessageNamesWhatIsMissingOnTheHost(t *testing.T) {
 		{"an object that the policy leaves out", podKind, nil, mounting(secretVolume("db")), []plan.KindSnapshot{leftOut}, "; it refers to Secret default/db, which the policy does not carry"},
 		{"an object that is not there", podKind, nil, mounting(secretVolume("db")), []plan.KindSnapshot{kindOf(secrets, "db-2")}, "; it refers to Secret default/db, which the tenant does not have"},
 		{"an object of another namespace", podKind, nil, mounting(secretVolume("db")), []plan.KindSnapshot{elsewhere}, "; it refers to Secret default/db, which the tenant does not have"},
-		{"an object that never crosses", podKind, nil, mounting(secretVolume("db")), []plan.KindSnapshot{token}, "; it refers to Secret default/db, which never crosses"},
+		{"an object that never crosses", podKind, nil, mounting(secretVolume("db")), []plan.KindSnapshot{token}, "; it refers to Secret default/db, which no pass carries"},
 		{"an optional object may be missing", podKind, nil, mounting(optional("db")), []plan.KindSnapshot{kindOf(secrets)}, ""},
 		{"an optional object of a kind that is not in the policy is missed without a word otherwise", podKind, nil, mounting(optional("db")), nil,
 			"; it refers to Secret default/db, which the policy does not carry"},

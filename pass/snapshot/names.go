@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ import (
 const maxNames = 500
 
 // Names lists the tenant's objects of a kind as namespace/name, in the order in which the API server has them, and no more
-// than a shell can offer. It reads their metadata alone. Asked is the kind's name or its resource's, in either case.
+// than a shell can offer. It reads their metadata alone. Asked is the kind's name, its resource's or a short one of it, in either case.
 func Names(ctx context.Context, tenant *access.Cluster, kinds []schema.GroupVersionKind, asked string) ([]string, error) {
 	for _, kind := range kinds {
 		served, err := servedOf(ctx, tenant.Discovery().RESTClient(), kind.GroupVersion())
@@ -26,7 +27,7 @@ func Names(ctx context.Context, tenant *access.Cluster, kinds []schema.GroupVers
 			return nil, fmt.Errorf("asking the tenant what %s serves: %w", kind.GroupVersion(), err)
 		}
 		for _, resource := range served.APIResources {
-			isAsked := strings.EqualFold(asked, kind.Kind) || strings.EqualFold(asked, resource.Name)
+			isAsked := slices.ContainsFunc(append(resource.ShortNames, kind.Kind, resource.Name), func(name string) bool { return strings.EqualFold(asked, name) })
 			if resource.Kind == kind.Kind && resource.Namespaced && !strings.Contains(resource.Name, "/") && isAsked {
 				return names(ctx, tenant, kind.GroupVersion().WithResource(resource.Name))
 			}

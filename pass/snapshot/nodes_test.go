@@ -1,8 +1,11 @@
 package snapshot_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -179,6 +182,13 @@ func TestAHostThatDoesNotAnswerForItsNodesIsUnreachable(t *testing.T) {
 	_, _, err := snapshot.Take(t.Context(), s.request)
 	unreachable := &snapshot.UnreachableError{}
 	require.ErrorAs(t, err, &unreachable)
+}
+
+func TestASideThatIsAwaySaysWhatToLookAt(t *testing.T) {
+	refused := &url.Error{Op: "Get", URL: "https://127.0.0.1:1/api", Err: errors.New("connection refused")}
+	require.EqualError(t, &snapshot.UnreachableError{Side: "tenant", Err: refused}, "reading the tenant: "+refused.Error()+
+		"; is the tenant's API server up, and can this machine reach the address in the kubeconfig?")
+	require.EqualError(t, &snapshot.UnreachableError{Side: "host", Err: context.Canceled}, "reading the host: context canceled")
 }
 
 // Of a kind that left the policy only the tenant has something to retire.

@@ -59,6 +59,8 @@ func (e *UnreachableError) Error() string {
 	text := fmt.Sprintf("reading the %s: %v", e.Side, e.Err)
 	if apierrors.IsUnauthorized(e.Err) {
 		text += fmt.Sprintf("; the %s does not accept the credentials, or no longer: renew those in its kubeconfig", e.Side)
+	} else if access.Unreachable(e.Err) {
+		text += fmt.Sprintf("; is the %s's API server up, and can this machine reach the address in the kubeconfig?", e.Side)
 	}
 	return text
 }

@@ -73,7 +73,7 @@ func New() *Metrics {
 		lastSuccess: gauge("syncpass_last_success_timestamp_seconds",
 			"When the last pass ended that carried out its whole plan. Open conflicts and refused objects do not stand in its way."),
 		interval: gauge("syncpass_interval_seconds",
-			"The policy's interval between two passes; no series while the policy pauses them."),
+			"The policy's interval between two passes; 0 while the policy pauses them."),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "syncpass_api_requests_total",
 			Help: "Requests sent to API servers, retries one by one, by side, verb and status code; the code is none where no answer came.",
@@ -156,11 +156,11 @@ func (m *Metrics) Scheduled(tenant types.NamespacedName, s policy.Schedule) {
 }
 
 func (m *Metrics) scheduled(namespace, tenant string, s policy.Schedule) {
+	var interval time.Duration // a Pushgateway keeps a series that is no longer there
 	if s.Enabled {
-		m.interval.WithLabelValues(namespace, tenant).Set(s.Interval.Seconds())
-	} else {
-		m.interval.DeleteLabelValues(namespace, tenant)
+		interval = s.Interval
 	}
+	m.interval.WithLabelValues(namespace, tenant).Set(interval.Seconds())
 }
 
 // Keep names the tenants there are. The series of all others go.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -165,13 +166,15 @@ func TestWhatCountsAsASuccess(t *testing.T) {
 	}
 }
 
-func TestAPausedPolicyHasNoInterval(t *testing.T) {
+func TestThePausedHaveTheIntervalZero(t *testing.T) {
 	m := New()
 	m.Pass(ended(dev, record.Completed))
 	paused := ended(dev, record.Completed)
 	paused.Schedule = &policy.Schedule{Interval: 30 * time.Second}
 	m.Pass(paused)
-	assert.NotContains(t, scrape(t, m), "syncpass_interval_seconds")
+	none, found := value(t, scrape(t, m), "syncpass_interval_seconds", "namespace=team-dev", "tenant=dev")
+	assert.True(t, found)
+	assert.Zero(t, none)
 
 	m.Pass(ended(dev, record.Completed))
 	m.Keep([]types.NamespacedName{dev})
@@ -180,7 +183,9 @@ func TestAPausedPolicyHasNoInterval(t *testing.T) {
 	assert.EqualValues(t, 3600, hourly)
 	m.Scheduled(dev, policy.Schedule{Interval: time.Hour})
 	m.Scheduled(types.NamespacedName{Namespace: "team-dev", Name: "gone"}, policy.Schedule{Enabled: true, Interval: time.Hour})
-	assert.NotContains(t, scrape(t, m), "syncpass_interval_seconds", "without any pass")
+	none, _ = value(t, scrape(t, m), "syncpass_interval_seconds", "namespace=team-dev", "tenant=dev")
+	assert.Zero(t, none, "without any pass")
+	assert.Len(t, scrape(t, m)["syncpass_interval_seconds"].Metric, 1, "a tenant that is gone has none")
 }
 
 func TestATenantThatIsGoneTakesItsSeriesWithIt(t *testing.T) {
@@ -223,11 +228,24 @@ func TestRequestsAreCountedBySide(t *testing.T) {
 	assert.EqualValues(t, 1, got)
 }
 
-func TestPromtoolFindsNothingToSay(t *testing.T) {
+func TestPromtoolsLibraryFindsNothingToSay(t *testing.T) {
 	m := filled()
 	problems, err := promlint.New(strings.NewReader(text(t, m))).Lint()
 	require.NoError(t, err)
 	assert.Empty(t, problems)
+}
+
+// TestPromtoolItselfFindsNothingToSay asks the tool, whose rules are newer or older than the library's.
+func TestPromtoolItselfFindsNothingToSay(t *testing.T) {
+	path, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed: Debian has it in the package prometheus")
+	}
+	command := exec.CommandContext(t.Context(), path, "check", "metrics")
+	command.Stdin = strings.NewReader(text(t, filled()))
+	said, err := command.CombinedOutput()
+	assert.NoError(t, err)
+	assert.Empty(t, string(said))
 }
 
 // filled has at least one series of every metric.

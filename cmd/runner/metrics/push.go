@@ -54,10 +54,14 @@ func (m *Metrics) Push(ctx context.Context, gateway *url.URL, tenants []types.Na
 	var group errgroup.Group
 	group.SetLimit(pushesAtOnce)
 	for i, tenant := range tenants {
+		its := of(tenant, families)
+		if len(its) == 0 {
+			continue
+		}
 		group.Go(func() error {
 			pusher := push.New(address.String(), job).Client(client).
 				Grouping("namespace", tenant.Namespace).Grouping("tenant", tenant.Name).
-				Gatherer(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return of(tenant, families), nil }))
+				Gatherer(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return its, nil }))
 			if gateway.User != nil {
 				password, _ := gateway.User.Password()
 				pusher.BasicAuth(gateway.User.Username(), password)

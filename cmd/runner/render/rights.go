@@ -25,6 +25,8 @@ type carried struct {
 	guessed  bool
 	// refused is why it does not cross, whatever the policy says.
 	refused string
+	// held says that a policy leaves its conflicts to a person.
+	held bool
 }
 
 func (c carried) isPod() bool    { return c.Group == "" && c.Kind == "Pod" }
@@ -56,6 +58,7 @@ func (o Options) carriedKinds() (all []carried, nodes bool) {
 				c.directions = append(c.directions, string(r.Direction))
 				slices.Sort(c.directions)
 			}
+			c.held = c.held || r.Direction == policy.Bidirectional && p.Spec.ConflictPolicy == policy.Manual
 		}
 	}
 	for _, c := range found {

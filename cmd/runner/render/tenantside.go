@@ -74,7 +74,9 @@ func (o Options) inTenant() []*yaml.Node {
 	all, nodes := o.carriedKinds()
 	rules := []*yaml.Node{rule("Which tenant it is.", "", []string{"namespaces"}, []string{"get"}, "kube-system")}
 	rules = append(rules, contentRules(all)...)
-	rules = append(rules, statusRules(all)...)
+	rules = append(rules, rulesOf(all, carried.madeAgain, "", "create",
+		"To make an object again that the tenant deleted and the host changed, once a person says so: runner resolve --keep host.")...)
+	rules = append(rules, rulesOf(all, carried.reports, "/status", "update", "What the host reports of them.")...)
 	if slices.ContainsFunc(all, carried.isPod) {
 		rules = append(rules,
 			rule("The tokens that Pods mount, each bound to its Pod.", "", []string{"serviceaccounts/token"}, []string{"create"}),
@@ -122,18 +124,18 @@ func contentRules(all []carried) []*yaml.Node {
 	return rules
 }
 
-// statusRules are the rights on what the host reports of an object.
-func statusRules(all []carried) []*yaml.Node {
+// rulesOf are the rules that grant one verb on some of the kinds, or on a subresource of theirs: one rule for each group.
+func rulesOf(all []carried, is func(carried) bool, subresource, verb, comment string) []*yaml.Node {
 	var rules []*yaml.Node
 	for _, group := range groupsOf(all) {
 		var names []string
 		for _, c := range all {
-			if _, reports := kinds.For(c.GroupKind()).(kinds.Reports); c.Group == group && reports && c.refused == "" {
-				names = append(names, c.resource+"/status")
+			if c.Group == group && is(c) {
+				names = append(names, c.resource+subresource)
 			}
 		}
 		if len(names) > 0 {
-			rules = append(rules, rule("What the host reports of them.", group, names, []string{"update"}))
+			rules = append(rules, rule(comment, group, names, []string{verb}))
 		}
 	}
 	return rules
@@ -150,4 +152,13 @@ func groupsOf(all []carried) []string {
 // comesBack says whether the host's content may be written to the tenant.
 func (c carried) comesBack() bool {
 	return c.refused == "" && slices.ContainsFunc(c.directions, func(d string) bool { return d != "toHost" })
+}
+
+// madeAgain says whether a person may have a tenant object of the kind made again.
+func (c carried) madeAgain() bool { return c.comesBack() && c.held && c.resource != "" }
+
+// reports says whether the host's status of an object is written to the tenant.
+func (c carried) reports() bool {
+	_, reports := kinds.For(c.GroupKind()).(kinds.Reports)
+	return reports && c.refused == ""
 }
