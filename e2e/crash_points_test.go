@@ -43,8 +43,8 @@ func crashPolicy(conflictPolicy, direction string) scenario.Object {
 		resources = append(resources, object{"apiVersion": "v1", "kind": kind, "direction": direction})
 	}
 	resources = append(resources, object{"apiVersion": "v1", "kind": "Pod", "direction": "toHost"})
-	// More than one crash point writes, and little enough to be read and written a thousand times.
-	explain := object{"retain": int64(100)}
+	// More than one crash point writes, and little enough to be read and written ten thousand times.
+	explain := object{"retain": int64(50)}
 	return scenario.Object{"conflictPolicy": conflictPolicy, "resources": resources, "explain": explain}
 }
 

@@ -37,25 +37,45 @@ func (c *Cluster) Apply(ctx context.Context, manifests []byte) error {
 
 // ApplyIn is Apply with another namespace for those objects that name none.
 func (c *Cluster) ApplyIn(ctx context.Context, namespace string, manifests []byte) error {
-	client, err := dynamic.NewForConfig(c.Config)
+	a, err := c.applier()
 	if err != nil {
 		return err
 	}
-	discoverer, err := discovery.NewDiscoveryClientForConfig(c.Config)
-	if err != nil {
-		return err
-	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoverer))
 	objects, err := decode(manifests)
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
-		if err := apply(ctx, client, mapper, namespace, object); err != nil {
+		if err := a.apply(ctx, namespace, object); err != nil {
 			return fmt.Errorf("applying %s %s to cluster %s: %w", object.GetKind(), object.GetName(), c.Name, err)
 		}
 	}
 	return nil
+}
+
+// applier is what a cluster applies objects with. It is made once, since asking an API server for all that it serves costs
+// more than an object or two.
+type applier struct {
+	client dynamic.Interface
+	mapper meta.ResettableRESTMapper
+}
+
+func (c *Cluster) applier() (*applier, error) {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	if c.applies != nil {
+		return c.applies, nil
+	}
+	client, err := dynamic.NewForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	discoverer, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	c.applies = &applier{client, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoverer))}
+	return c.applies, nil
 }
 
 func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
@@ -79,14 +99,14 @@ func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-func apply(ctx context.Context, client dynamic.Interface, mapper meta.ResettableRESTMapper, namespace string, object *unstructured.Unstructured) error {
+func (a *applier) apply(ctx context.Context, namespace string, object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind()
 	var mapping *meta.RESTMapping
 	var mappingErr error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, discoveryTimeout, true, func(context.Context) (bool, error) {
-		mapping, mappingErr = mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		mapping, mappingErr = a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(mappingErr) {
-			mapper.Reset()
+			a.mapper.Reset()
 			return false, nil
 		}
 		return mappingErr == nil, mappingErr
@@ -94,12 +114,12 @@ func apply(ctx context.Context, client dynamic.Interface, mapper meta.Resettable
 	if err != nil {
 		return errors.Join(err, mappingErr)
 	}
-	resource := dynamic.ResourceInterface(client.Resource(mapping.Resource))
+	resource := dynamic.ResourceInterface(a.client.Resource(mapping.Resource))
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		if own := object.GetNamespace(); own != "" {
 			namespace = own
 		}
-		resource = client.Resource(mapping.Resource).Namespace(namespace)
+		resource = a.client.Resource(mapping.Resource).Namespace(namespace)
 	}
 	_, err = resource.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -86,6 +87,10 @@ type Cluster struct {
 	Config *rest.Config
 
 	stop func() error
+
+	// applying guards applies, which is nil until something is applied.
+	applying sync.Mutex
+	applies  *applier
 }
 
 // Stop ends the cluster and removes its data. Stopping twice is no error.
