@@ -87,7 +87,8 @@ type lazySuite struct {
 	withNode bool
 }
 
-// shared is for all tests but those that need Pods to run, which get hostNode.
+// shared is for all tests but those that need Pods to run, which get hostNode. These are in files whose names come late, and
+// so do the scenarios among them: a node takes processor time for as long as it is there.
 var shared, hostNode = &lazySuite{}, &lazySuite{withNode: true}
 
 // testsCtx ends when the tests are interrupted.

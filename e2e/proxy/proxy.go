@@ -14,13 +14,11 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/client-go/util/cert"
 )
 
 // Moment is when a Hook is asked.
@@ -101,23 +99,6 @@ func Start(name string, config *rest.Config, log *Log) (*Proxy, error) {
 	go func() { p.served <- p.server.ServeTLS(listener, "", "") }()
 	return p, nil
 }
-
-// shown is the certificate of all proxies of this process, since making one takes long: in PEM, and with its key.
-type shown struct {
-	pem  []byte
-	pair tls.Certificate
-}
-
-var certificate = sync.OnceValues(func() (made shown, err error) {
-	var key []byte
-	if made.pem, key, err = cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil); err != nil {
-		return made, fmt.Errorf("making a certificate: %w", err)
-	}
-	if made.pair, err = tls.X509KeyPair(made.pem, key); err != nil {
-		return made, fmt.Errorf("reading its own certificate: %w", err)
-	}
-	return made, nil
-})
 
 // rewrite sends a request to the API server, with the path, the query and the
 // headers it came with, unless a test wants them otherwise.
