@@ -48,7 +48,7 @@ man: build ## a man page for each verb, in bin/man1
 	bin/runner docs man bin/man1
 
 # Tests that talk to API servers wait for them half of the time, so there are more of them at once than processors.
-PARALLEL ?= 3
+PARALLEL ?= 4
 
 # -count=1: a result from the cache would say nothing about the API servers on this machine. The tests are two processes,
 # each with API servers of its own: the crash matrix, which is near half of all there is to do, takes the processor time
@@ -63,7 +63,7 @@ test-others:
 
 # At a low priority, and enough at once to keep the processors busy alone.
 test-crashes:
-	@nice $(GO) test -count=1 -parallel $$(( $(PARALLEL) + 2 )) -timeout 60m -run '^TestCrashMatrix$$' ./e2e
+	@nice $(GO) test -count=1 -parallel $$(( $(PARALLEL) + 1 )) -timeout 60m -run '^TestCrashMatrix$$' ./e2e
 
 test-unit: ## the tests that need no API server; seconds
 	@$(GO) test -short ./...

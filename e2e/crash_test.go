@@ -37,7 +37,7 @@ const (
 // TestCrashMatrix kills the binary at every request of a pass, before the API server has seen it and after it has carried
 // it out, and looks at what the next passes make of that, from several starting points.
 func TestCrashMatrix(t *testing.T) {
-	t.Parallel() // with the one test of the node that mostly waits, and with none that uses the same control planes
+	t.Parallel() // with tests in other places, and with the one of the node that mostly waits
 	s := usePlaces(t)
 	var points, tried, repaired atomic.Int64
 	t.Run("from", func(t *testing.T) {

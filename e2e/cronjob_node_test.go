@@ -42,7 +42,7 @@ const (
 // Every pass is the doing of the host's CronJob controller: in a Pod of the project's own image, with the token of the
 // ServiceAccount and the rights of manifests/base. It waits for a full minute to begin, and most of that minute.
 func TestTheCronJobMakesPassesByItself(t *testing.T) {
-	t.Parallel() // it mostly waits, and with the crash matrix there is something to do meanwhile
+	t.Parallel() // it mostly waits, and other tests have something to do meanwhile
 	s := nodeSuite(t)
 	importRunner(t, s)
 	spec := scenario.DefaultPolicy()

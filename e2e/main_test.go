@@ -74,6 +74,9 @@ type surroundings struct {
 	build func() (string, error)
 	// scenarios is nil until a test asks for it.
 	scenarios *scenario.Runner
+	// placing guards placed, the number of tests that have places now.
+	placing sync.Mutex
+	placed  int
 }
 
 // lazySuite is a suite of this process, made when a test first asks for it.

@@ -134,6 +134,7 @@ type overlapTest struct {
 
 // TestOverlap: whatever two passes of one tenant do at the same time, no change is lost and nothing is made twice.
 func TestOverlap(t *testing.T) {
+	t.Parallel() // with the one test of the node that mostly waits, and with the crash matrix, both in places of their own
 	s := usePlaces(t)
 	var turnedAway, failed atomic.Int64
 	tests := []overlapTest{

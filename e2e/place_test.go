@@ -36,14 +36,25 @@ type place struct {
 	hostObjects, tenantObjects dynamic.Interface
 }
 
-// usePlaces gives a test the shared control planes, without anything in them, for places of its own. It must not run in
-// parallel with other tests that use the suite; its own subtests, each in a place, may.
+// usePlaces gives a test the shared control planes, with nothing in them but the places of other tests, for places of its
+// own. It may run in parallel with those, and with no other test that uses the suite.
 func usePlaces(t *testing.T) *surroundings {
 	t.Helper()
 	s := suite(t)
+	s.placing.Lock()
+	defer s.placing.Unlock()
 	runner := s.runner(t)
-	require.NoError(t, runner.Clean(s.context(t)))
-	t.Cleanup(func() { require.NoError(t, runner.Clean(s.ctx)) })
+	if s.placed == 0 {
+		require.NoError(t, runner.Clean(s.context(t)))
+	}
+	s.placed++
+	t.Cleanup(func() {
+		s.placing.Lock()
+		defer s.placing.Unlock()
+		if s.placed--; s.placed == 0 {
+			require.NoError(t, runner.Clean(s.ctx))
+		}
+	})
 	return s
 }
 
