@@ -26,14 +26,8 @@ func (t *table) add(h held) {
 	}
 }
 
-// captioned is a table under its caption, which the template of such tables takes.
-type captioned struct {
-	Caption string
-	Table   table
-}
-
-// Captioned puts a caption over the table.
-func (t table) Captioned(caption string) captioned { return captioned{caption, t} }
+// missing says how many rows are; only where some are.
+func (t table) missing() string { return fmt.Sprintf("%d more of %d are not shown.", t.More, t.Count) }
 
 // held is one skip that stands.
 type held struct {
