@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/syncpass/syncpass/e2e/cluster"
@@ -51,7 +54,11 @@ func TestTheImageHoldsTheBinaryAndNothingElse(t *testing.T) {
 // imageLimit is how large the image may be, which holds the binary and nothing else; in bytes.
 const imageLimit = 40_000_000
 
-func TestTheImageIsSmall(t *testing.T) {
+// initLimit is how much one of this module's packages may allocate before main begins, in bytes: a table or a few errors,
+// and no regular expression or codec, which most starts never use.
+const initLimit = 8 << 10
+
+func TestTheBinaryIsSmallAndStartsAtOnce(t *testing.T) {
 	path := *runnerFlag
 	if path == "" {
 		if testing.Short() {
@@ -63,10 +70,26 @@ func TestTheImageIsSmall(t *testing.T) {
 	}
 	binary, err := os.Stat(path)
 	require.NoError(t, err)
-	require.Less(t, binary.Size(), int64(imageLimit), `the runner is too large for an image of 40 MB. Either
+	assert.Less(t, binary.Size(), int64(imageLimit), `the runner is too large for an image of 40 MB. Either
 - something new in it can call any method by its name, so that the linker keeps every method of every type: text/template,
   html/template, or reflect's Method and MethodByName with what is no constant. The first line of this names it:
   go build -ldflags=-dumpdep -o /dev/null ./cmd/runner 2>&1 | grep -e '-> .* <ReflectMethod>'
 - or a library that is large by itself came in. This sorts what is in the binary:
   go build -o bin/runner ./cmd/runner && go tool nm -size -sort size bin/runner | head -50`)
+
+	version := exec.CommandContext(t.Context(), path, "version")
+	version.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	output, err := version.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	traced := regexp.MustCompile(`(?m)^init (\S+) .*, (\d+) bytes, \d+ allocs$`).FindAllSubmatch(output, -1)
+	require.NotEmpty(t, traced, "%s", output)
+	for _, match := range traced {
+		name := string(match[1])
+		if name != "main" && !strings.HasPrefix(name, "github.com/syncpass/syncpass/") {
+			continue
+		}
+		bytes, err := strconv.Atoi(string(match[2]))
+		require.NoError(t, err)
+		assert.Less(t, bytes, initLimit, "package %s does much before main begins, at every start of every verb: leave it to who needs it first (sync.OnceValue)", name)
+	}
 }

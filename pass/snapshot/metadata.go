@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,11 +27,11 @@ const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMeta
 // malformed object from the others, and an answer that is no list at all from one that an older server gives.
 var errNoMetadata = errors.New("the server gives no metadata-only list")
 
-var metadataDecoder = func() runtime.Decoder {
+var metadataDecoder = sync.OnceValue(func() runtime.Decoder {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(metav1.AddMetaToScheme(scheme))
 	return serializer.NewCodecFactory(scheme).UniversalDeserializer()
-}()
+})
 
 // metadataList lists the metadata of a collection.
 type metadataList struct {
@@ -106,7 +107,7 @@ func (l metadataList) once(ctx context.Context, size int) error {
 
 // decodeMetadata takes nothing for a list that is none.
 func decodeMetadata(body []byte) (*metav1.PartialObjectMetadataList, error) {
-	object, _, err := metadataDecoder.Decode(body, nil, nil)
+	object, _, err := metadataDecoder().Decode(body, nil, nil)
 	page, ok := object.(*metav1.PartialObjectMetadataList)
 	switch {
 	case err != nil, !ok, page.ResourceVersion == "":

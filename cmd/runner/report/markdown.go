@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -246,14 +245,16 @@ func codes(texts []string) string {
 	return strings.Join(all, ", ")
 }
 
-// simple is what means nothing to Markdown between two backticks, in a table or outside of one.
-var simple = regexp.MustCompile(`^[^\x60|\\<>&]*[^\x60|\\<>& ]$`)
+// simple says whether a text means nothing to Markdown between two backticks, in a table or outside of one.
+func simple(text string) bool {
+	return text != "" && !strings.HasSuffix(text, " ") && !strings.ContainsAny(text, "`|\\<>&")
+}
 
 // code is a text as code. Where backticks cannot hold it, every character that could mean something is written by its number:
 // Markdown takes such a character for itself and nothing else (https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references).
 func code(text string) string {
 	text = plain(text)
-	if simple.MatchString(text) {
+	if simple(text) {
 		return "`" + text + "`"
 	}
 	var b strings.Builder
