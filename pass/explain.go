@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,7 +58,7 @@ type Explanation struct {
 	Decisions []record.Entry `json:"decisions"`
 	// References are the objects that it refers to, in the order of its fields.
 	References []Reference `json:"references"`
-	// Projected is the mirror as it should be. Values of a Secret are left out.
+	// Projected is the mirror as it should be, and masked for a Secret.
 	Projected map[string]any `json:"projected"`
 }
 
@@ -82,9 +81,6 @@ type Reference struct {
 	// Message is what there is to know about it; empty where it is there.
 	Message string `json:"message"`
 }
-
-// Masked stands for a value that is not shown.
-const Masked = "***"
 
 // Explain looks at one tenant object without writing anything. kind is a kind or a resource name, as kubectl takes them; a
 // Node has no namespace.
@@ -250,27 +246,11 @@ func (r *run) explanation(view plan.View, planned *plan.Plan) *Explanation {
 	e.References = r.references(view)
 	if view.Projected != nil {
 		e.Projected = view.Projected.Object
-		if isSecret(view.Key) {
-			mask(view.Projected)
+		if isSecret(view.Key.Kind) {
+			maskSecret(nil, e.Projected)
 		}
 	}
 	return e
-}
-
-func isSecret(key record.Key) bool { return key.GroupKind() == schema.GroupKind{Kind: "Secret"} }
-
-// mask takes the values out of a Secret, those in the copy of it that kubectl keeps among them.
-func mask(secret *unstructured.Unstructured) {
-	for _, field := range []string{"data", "stringData"} {
-		values, _ := secret.Object[field].(map[string]any)
-		for name := range values {
-			values[name] = Masked
-		}
-	}
-	if annotations := secret.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
-		annotations[corev1.LastAppliedConfigAnnotation] = Masked
-		secret.SetAnnotations(annotations)
-	}
 }
 
 // differences are those of a view, without the values of a Secret.
@@ -278,7 +258,7 @@ func differences(view plan.View) []Difference {
 	found := make([]Difference, 0, len(view.Differences))
 	for _, one := range view.Differences {
 		d := Difference{Field: one.Path.String(), Tenant: one.Tenant, Host: one.Host}
-		if isSecret(view.Key) {
+		if isSecret(view.Key.Kind) {
 			d.Tenant, d.Host = maskedValue(d.Tenant), maskedValue(d.Host)
 		}
 		found = append(found, d)
