@@ -141,29 +141,24 @@ func onlyMirror(found []plan.Occupant, o Options, hostName string) (record.Key, 
 
 // explain looks at the pair that find names.
 func explain(ctx context.Context, o Options, find func(*run, plan.Input, snapshot.Resources) (record.Key, error)) (*Explanation, error) {
-	limited, cancel := context.WithTimeout(ctx, o.PassTimeout)
-	defer cancel()
-	r, taken, resources, err := look(limited, o)
-	if err != nil {
-		return nil, err
-	}
-	defer r.tenant.Close()
-	key, err := find(r, r.input(taken), resources)
-	if err != nil {
-		return nil, err
-	}
-	in, planned := r.planFrom(limited, r.input(taken), r.writer(resources))
-	if err := available(taken, key); err != nil {
-		return nil, err
-	}
-	if kinds.IsNode(key.GroupKind()) {
-		return r.explainNode(key, in, planned)
-	}
-	view, found := plan.Look(in, key)
-	if !found {
-		return nil, &InvalidError{Err: unknown(key)}
-	}
-	return r.explanation(view, planned), nil
+	return look(ctx, o, func(r *run, ctx context.Context, taken plan.Snapshot, resources snapshot.Resources) (*Explanation, error) {
+		key, err := find(r, r.input(taken), resources)
+		if err != nil {
+			return nil, err
+		}
+		in, planned := r.planFrom(ctx, r.input(taken), r.writer(resources))
+		if err := available(taken, key); err != nil {
+			return nil, err
+		}
+		if kinds.IsNode(key.GroupKind()) {
+			return r.explainNode(key, in, planned)
+		}
+		view, found := plan.Look(in, key)
+		if !found {
+			return nil, &InvalidError{Err: unknown(key)}
+		}
+		return r.explanation(view, planned), nil
+	})
 }
 
 // available is an error where nothing is known of a kind.
@@ -183,20 +178,22 @@ func unknown(key record.Key) error {
 	return fmt.Errorf("%s %s/%s: neither the tenant nor the history knows it; see `kubectl get %s -n %s` in the tenant", key.Kind, key.Namespace, key.Name, strings.ToLower(key.Kind), key.Namespace)
 }
 
-// look reads what a pass would. Of its results, the run's tenant is the caller's to close.
-func look(ctx context.Context, o Options) (*run, plan.Snapshot, snapshot.Resources, error) {
+// look reads what a pass would, and has tell make of it what a person asked for, within the time that a pass has.
+func look[T any](ctx context.Context, o Options, tell func(*run, context.Context, plan.Snapshot, snapshot.Resources) (T, error)) (nothing T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, o.PassTimeout)
+	defer cancel()
 	o.Host = o.Host.ForPass()
 	r := &run{Options: o, readAll: true}
 	r.DryRun = true
 	if err := r.load(ctx); err != nil {
-		return nil, plan.Snapshot{}, nil, err
+		return nothing, err
 	}
+	defer r.tenant.Close()
 	taken, resources, err := r.read(ctx)
 	if err != nil {
-		r.tenant.Close()
-		return nil, plan.Snapshot{}, nil, err
+		return nothing, err
 	}
-	return r, taken, resources, nil
+	return tell(r, ctx, taken, resources)
 }
 
 // about is what there is to say of any pair.
