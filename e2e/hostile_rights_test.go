@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -357,42 +355,6 @@ func decidedIn(t *testing.T, result pass.Result, name string) record.Decision {
 	}
 	require.Fail(t, "nothing was decided", "about %s", name)
 	return record.Decision{}
-}
-
-// TestTheImageHoldsTheBinaryAndNothingElse reads how the image is made: there is no shell, no package and no other file in
-// it, and it runs as nobody in particular. e2e/node runs it, and TestThePodIsClosedAndBounded and
-// TestPodSecurityRestrictedAdmitsTheRunnersPods hold the Pod to the rest (read-only root, no capabilities).
-func TestTheImageHoldsTheBinaryAndNothingElse(t *testing.T) {
-	text, err := os.ReadFile("../Dockerfile")
-	require.NoError(t, err)
-	bases := map[string]string{}
-	copied := map[string][]string{}
-	user := map[string]string{}
-	stage := ""
-	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", " ")) {
-		words := strings.Fields(line)
-		switch {
-		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
-		case words[0] == "FROM":
-			words = slices.DeleteFunc(words, func(word string) bool { return strings.HasPrefix(word, "--") })
-			stage = "final"
-			if len(words) == 4 {
-				stage = words[3]
-			}
-			bases[stage] = words[1]
-		case words[0] == "COPY" || words[0] == "ADD" || words[0] == "RUN":
-			copied[stage] = append(copied[stage], words[0]+" "+words[len(words)-1])
-		case words[0] == "USER":
-			user[stage] = words[1]
-		}
-	}
-	require.Equal(t, "scratch", bases["base"])
-	require.Regexp(t, regexp.MustCompile(`^[1-9][0-9]*:[1-9][0-9]*$`), user["base"])
-	for _, last := range []string{"final", "prebuilt"} {
-		require.Equal(t, "base", bases[last])
-		require.Equal(t, []string{"COPY /runner"}, copied[last])
-	}
-	require.Empty(t, copied["base"])
 }
 
 // Besides the Role, the manifests grant getting SyncPolicies, and getting Nodes where asked.

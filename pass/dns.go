@@ -8,6 +8,7 @@ import (
 
 	"github.com/syncpass/syncpass/pass/kinds"
 	"github.com/syncpass/syncpass/pass/plan"
+	"github.com/syncpass/syncpass/pass/snapshot"
 	"github.com/syncpass/syncpass/record"
 )
 
@@ -57,13 +58,10 @@ func dnsName(m kinds.Mapping, key record.Key) *DNSName {
 
 // ExplainDNS looks at all Services of the tenant without writing anything.
 func ExplainDNS(ctx context.Context, o Options) (*DNSExplanation, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.PassTimeout)
-	defer cancel()
-	r, taken, resources, err := look(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	defer r.tenant.Close()
+	return look(ctx, o, (*run).explainDNS)
+}
+
+func (r *run) explainDNS(_ context.Context, taken plan.Snapshot, resources snapshot.Resources) (*DNSExplanation, error) {
 	if _, err := findKind(r.target.policy, resources, serviceKind.Kind); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,7 +58,7 @@ type Explanation struct {
 	Decisions []record.Entry `json:"decisions"`
 	// References are the objects that it refers to, in the order of its fields.
 	References []Reference `json:"references"`
-	// Projected is the mirror as it should be. Values of a Secret are left out.
+	// Projected is the mirror as it should be, and masked for a Secret.
 	Projected map[string]any `json:"projected"`
 }
 
@@ -82,9 +81,6 @@ type Reference struct {
 	// Message is what there is to know about it; empty where it is there.
 	Message string `json:"message"`
 }
-
-// Masked stands for a value that is not shown.
-const Masked = "***"
 
 // Explain looks at one tenant object without writing anything. kind is a kind or a resource name, as kubectl takes them; a
 // Node has no namespace.
@@ -145,29 +141,24 @@ func onlyMirror(found []plan.Occupant, o Options, hostName string) (record.Key, 
 
 // explain looks at the pair that find names.
 func explain(ctx context.Context, o Options, find func(*run, plan.Input, snapshot.Resources) (record.Key, error)) (*Explanation, error) {
-	limited, cancel := context.WithTimeout(ctx, o.PassTimeout)
-	defer cancel()
-	r, taken, resources, err := look(limited, o)
-	if err != nil {
-		return nil, err
-	}
-	defer r.tenant.Close()
-	key, err := find(r, r.input(taken), resources)
-	if err != nil {
-		return nil, err
-	}
-	in, planned := r.planFrom(limited, r.input(taken), r.writer(resources))
-	if err := available(taken, key); err != nil {
-		return nil, err
-	}
-	if kinds.IsNode(key.GroupKind()) {
-		return r.explainNode(key, in, planned)
-	}
-	view, found := plan.Look(in, key)
-	if !found {
-		return nil, &InvalidError{Err: unknown(key)}
-	}
-	return r.explanation(view, planned), nil
+	return look(ctx, o, func(r *run, ctx context.Context, taken plan.Snapshot, resources snapshot.Resources) (*Explanation, error) {
+		key, err := find(r, r.input(taken), resources)
+		if err != nil {
+			return nil, err
+		}
+		in, planned := r.planFrom(ctx, r.input(taken), r.writer(resources))
+		if err := available(taken, key); err != nil {
+			return nil, err
+		}
+		if kinds.IsNode(key.GroupKind()) {
+			return r.explainNode(key, in, planned)
+		}
+		view, found := plan.Look(in, key)
+		if !found {
+			return nil, &InvalidError{Err: unknown(key)}
+		}
+		return r.explanation(view, planned), nil
+	})
 }
 
 // available is an error where nothing is known of a kind.
@@ -187,20 +178,22 @@ func unknown(key record.Key) error {
 	return fmt.Errorf("%s %s/%s: neither the tenant nor the history knows it; see `kubectl get %s -n %s` in the tenant", key.Kind, key.Namespace, key.Name, strings.ToLower(key.Kind), key.Namespace)
 }
 
-// look reads what a pass would. Of its results, the run's tenant is the caller's to close.
-func look(ctx context.Context, o Options) (*run, plan.Snapshot, snapshot.Resources, error) {
+// look reads what a pass would, and has tell make of it what a person asked for, within the time that a pass has.
+func look[T any](ctx context.Context, o Options, tell func(*run, context.Context, plan.Snapshot, snapshot.Resources) (T, error)) (nothing T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, o.PassTimeout)
+	defer cancel()
 	o.Host = o.Host.ForPass()
 	r := &run{Options: o, readAll: true}
 	r.DryRun = true
 	if err := r.load(ctx); err != nil {
-		return nil, plan.Snapshot{}, nil, err
+		return nothing, err
 	}
+	defer r.tenant.Close()
 	taken, resources, err := r.read(ctx)
 	if err != nil {
-		r.tenant.Close()
-		return nil, plan.Snapshot{}, nil, err
+		return nothing, err
 	}
-	return r, taken, resources, nil
+	return tell(r, ctx, taken, resources)
 }
 
 // about is what there is to say of any pair.
@@ -250,27 +243,11 @@ func (r *run) explanation(view plan.View, planned *plan.Plan) *Explanation {
 	e.References = r.references(view)
 	if view.Projected != nil {
 		e.Projected = view.Projected.Object
-		if isSecret(view.Key) {
-			mask(view.Projected)
+		if isSecret(view.Key.Kind) {
+			maskSecret(nil, e.Projected)
 		}
 	}
 	return e
-}
-
-func isSecret(key record.Key) bool { return key.GroupKind() == schema.GroupKind{Kind: "Secret"} }
-
-// mask takes the values out of a Secret, those in the copy of it that kubectl keeps among them.
-func mask(secret *unstructured.Unstructured) {
-	for _, field := range []string{"data", "stringData"} {
-		values, _ := secret.Object[field].(map[string]any)
-		for name := range values {
-			values[name] = Masked
-		}
-	}
-	if annotations := secret.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
-		annotations[corev1.LastAppliedConfigAnnotation] = Masked
-		secret.SetAnnotations(annotations)
-	}
 }
 
 // differences are those of a view, without the values of a Secret.
@@ -278,7 +255,7 @@ func differences(view plan.View) []Difference {
 	found := make([]Difference, 0, len(view.Differences))
 	for _, one := range view.Differences {
 		d := Difference{Field: one.Path.String(), Tenant: one.Tenant, Host: one.Host}
-		if isSecret(view.Key) {
+		if isSecret(view.Key.Kind) {
 			d.Tenant, d.Host = maskedValue(d.Tenant), maskedValue(d.Host)
 		}
 		found = append(found, d)

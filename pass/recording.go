@@ -3,6 +3,7 @@ package pass
 import (
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -198,7 +199,7 @@ func (r *recording) digest(d record.Decision) record.Hash {
 		fields[i] = field
 	}
 	about := map[string]any{
-		"reason": string(d.Reason), "fields": fields, "guard": r.guardID, "error": figures.ReplaceAllString(d.Error, "#"),
+		"reason": string(d.Reason), "fields": fields, "guard": r.guardID, "error": figures().ReplaceAllString(d.Error, "#"),
 	}
 	if d.Reason == record.ScheduleMismatch {
 		about["message"] = d.Message
@@ -206,7 +207,7 @@ func (r *recording) digest(d record.Decision) record.Hash {
 	return r.hasher.Hash(about)
 }
 
-var figures = regexp.MustCompile(`[0-9]+`)
+var figures = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+`) })
 
 // entries is the trail with what is new in it, and the entries that Events are due for.
 func (r *recording) entries(trail []record.Entry, retain int) (all, told []record.Entry) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/syncpass/syncpass/pass/plan"
+	"github.com/syncpass/syncpass/pass/snapshot"
 	"github.com/syncpass/syncpass/record"
 )
 
@@ -55,25 +56,25 @@ type Verdict struct {
 // FindConflicts looks at the open conflicts of a tenant without writing anything: at all of them, sorted by kind, namespace
 // and name, where kind is empty, else at that of one object, which is an InvalidError where it has none.
 func FindConflicts(ctx context.Context, o Options, kind string, object types.NamespacedName) ([]Conflict, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.PassTimeout)
-	defer cancel()
-	r, taken, resources, err := look(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	defer r.tenant.Close()
-	var asked *record.Key
-	if kind != "" {
+	return look(ctx, o, func(r *run, ctx context.Context, taken plan.Snapshot, resources snapshot.Resources) ([]Conflict, error) {
+		if kind == "" {
+			return r.conflicts(ctx, taken, resources, nil)
+		}
 		resource, err := findKind(r.target.policy, resources, kind)
 		if err != nil {
 			return nil, err
 		}
 		group := schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind)
-		asked = &record.Key{Group: group.Group, Kind: group.Kind, Namespace: object.Namespace, Name: object.Name}
-		if err := available(taken, *asked); err != nil {
+		asked := record.Key{Group: group.Group, Kind: group.Kind, Namespace: object.Namespace, Name: object.Name}
+		if err := available(taken, asked); err != nil {
 			return nil, err
 		}
-	}
+		return r.conflicts(ctx, taken, resources, &asked)
+	})
+}
+
+// conflicts are all open ones, or the one of the pair that is asked about.
+func (r *run) conflicts(ctx context.Context, taken plan.Snapshot, resources snapshot.Resources, asked *record.Key) ([]Conflict, error) {
 	in, planned := r.planFrom(ctx, r.input(taken), r.writer(resources))
 	if planned.OtherTenant {
 		return nil, &InvalidError{Err: fmt.Errorf("which conflicts there are is not known while a guard doubts that this is the recorded tenant: %s", cmp.Or(planned.GuardMessage, "see `runner plan`"))}
@@ -89,7 +90,7 @@ func FindConflicts(ctx context.Context, o Options, kind string, object types.Nam
 		}
 	}
 	if asked != nil && len(open) == 0 {
-		return nil, &InvalidError{Err: fmt.Errorf("%s %s is not in conflict, so there is nothing to resolve; the next pass %s", asked.Kind, object, next)}
+		return nil, &InvalidError{Err: fmt.Errorf("%s %s is not in conflict, so there is nothing to resolve; the next pass %s", asked.Kind, types.NamespacedName{Namespace: asked.Namespace, Name: asked.Name}, next)}
 	}
 	var conflicts []Conflict
 	for _, view := range plan.Views(in, func(key record.Key) bool { return open[key] != nil }) {

@@ -23,10 +23,10 @@ const EachItem = ""
 const maxPathLength = 256
 
 // The syntax of paths, of which the CRD has the same pattern: plain keys dotted, other keys in brackets and quotes, [*]
-// for every item of a list.
-var (
-	pathPattern = regexp.MustCompile(`^([A-Za-z0-9_-]+|\["[^"\\]+"\])(\.[A-Za-z0-9_-]+|\["[^"\\]+"\]|\[\*\])*$`)
-	pathElement = regexp.MustCompile(`[A-Za-z0-9_-]+|\["[^"\\]+"\]|\[\*\]`)
+// for every item of a list. They are compiled where a path is read: few policies have one.
+const (
+	pathPattern = `^([A-Za-z0-9_-]+|\["[^"\\]+"\])(\.[A-Za-z0-9_-]+|\["[^"\\]+"\]|\[\*\])*$`
+	pathElement = `[A-Za-z0-9_-]+|\["[^"\\]+"\]|\[\*\]`
 )
 
 // rootless are the fields of every object that hold no reference: metadata is made anew on the other side, status is a
@@ -36,11 +36,11 @@ var rootless = []string{"metadata", "status", "apiVersion", "kind"}
 // ParsePath reads the path of a reference, such as spec.rules[*].backend.name or data["tls.secret"]. The error says what
 // is wrong and how it is written.
 func ParsePath(text string) (Path, error) {
-	if utf8.RuneCountInString(text) > maxPathLength || !pathPattern.MatchString(text) {
+	if utf8.RuneCountInString(text) > maxPathLength || !regexp.MustCompile(pathPattern).MatchString(text) {
 		return nil, fmt.Errorf(`must be a path such as spec.secretName, spec.rules[*].backend.name or spec.parameters["example.com/secret"], at most %d characters`, maxPathLength)
 	}
 	var path Path
-	for _, element := range pathElement.FindAllString(text, -1) {
+	for _, element := range regexp.MustCompile(pathElement).FindAllString(text, -1) {
 		switch {
 		case element == "[*]":
 			path = append(path, EachItem)

@@ -78,14 +78,14 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	return code
 }
 
-// start reads the configuration and finds the host.
-func (a *app) start(ctx context.Context) (*session, error) {
+// start reads the configuration and finds the host. to is who the verb tells its metrics.
+func (a *app) start(ctx context.Context, to audience) (*session, error) {
 	c, err := a.configure()
 	if err != nil {
 		return nil, err
 	}
 	b := thisBuild()
-	w := a.newTelemetry(ctx, b.version)
+	w := a.newTelemetry(ctx, b.version, to == scrapers || to == gateway && c.Pushgateway != "")
 	h, err := connectHost(c, b.userAgent(), w.observe(record.Host))
 	if err != nil {
 		return nil, err
@@ -122,7 +122,11 @@ func (a *app) configure() (config, error) {
 
 // pass runs the verbs pass and plan: one pass or dry run for each tenant, printed.
 func (a *app) pass(ctx context.Context, p printing) error {
-	s, tenants, err := a.selectTenants(ctx)
+	to := gateway
+	if p.dryRun {
+		to = nobody
+	}
+	s, tenants, err := a.selectTenants(ctx, to)
 	if err != nil {
 		return err
 	}
@@ -148,8 +152,8 @@ func (a *app) pass(ctx context.Context, p printing) error {
 
 // selectTenants starts a session and lists the tenants that its configuration selects. The session's host is the
 // caller's to close.
-func (a *app) selectTenants(ctx context.Context) (*session, []types.NamespacedName, error) {
-	s, err := a.start(ctx)
+func (a *app) selectTenants(ctx context.Context, to audience) (*session, []types.NamespacedName, error) {
+	s, err := a.start(ctx, to)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -68,7 +69,9 @@ func unifiedDiff(changes []pass.Change) (string, error) {
 // no text that is.
 const hidden = '\uE000'
 
-var hiddenText = regexp.MustCompile(string(hidden) + "([0-9a-f]*)" + string(hidden))
+var hiddenText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(string(hidden) + "([0-9a-f]*)" + string(hidden))
+})
 
 // printableYAML is an object as YAML of which nothing can act on a terminal (CVE-2021-25743): a text with control characters,
 // or with invisible or text-reordering ones, stands in double quotes with these escaped. What the YAML says is as it was.
@@ -80,8 +83,8 @@ func printableYAML(object map[string]any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing it as YAML: %w", err)
 	}
-	return hiddenText.ReplaceAllFunc(text, func(match []byte) []byte {
-		decoded, err := hex.DecodeString(string(hiddenText.FindSubmatch(match)[1]))
+	return hiddenText().ReplaceAllFunc(text, func(match []byte) []byte {
+		decoded, err := hex.DecodeString(string(hiddenText().FindSubmatch(match)[1]))
 		if err != nil {
 			return match // hide made no such thing
 		}

@@ -128,7 +128,7 @@ func (a *app) explain(ctx context.Context, format outputFormat, look func(contex
 
 // oneTenant is for verbs that look at one tenant: how to make its pass, and what to call when that is over.
 func (a *app) oneTenant(ctx context.Context, verb string) (options pass.Options, done func(), err error) {
-	s, tenants, err := a.selectTenants(ctx)
+	s, tenants, err := a.selectTenants(ctx, nobody)
 	if err != nil {
 		return pass.Options{}, nil, err
 	}

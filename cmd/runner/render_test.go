@@ -249,7 +249,7 @@ func TestTheShellIsOfferedWhatThereIs(t *testing.T) {
 	tenant := httptest.NewTLSServer(answers{
 		"/api/v1": map[string]any{"kind": "APIResourceList", "groupVersion": "v1", "resources": []any{
 			map[string]any{"name": "configmaps", "singularName": "configmap", "namespaced": true, "kind": "ConfigMap", "verbs": []any{"list"}}}},
-		"/api/v1/configmaps": map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": []any{
+		"/api/v1/configmaps": map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{"resourceVersion": "1"}, "items": []any{
 			map[string]any{"metadata": map[string]any{"namespace": "default", "name": "app"}},
 			map[string]any{"metadata": map[string]any{"namespace": "default", "name": "bad\x1b[31m"}},
 			map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "web"}}}},

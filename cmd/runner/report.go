@@ -62,7 +62,7 @@ func (a *app) reportCommand() *cobra.Command {
 
 // report runs the verb report.
 func (a *app) report(ctx context.Context, format report.Format) error {
-	s, tenants, err := a.selectTenants(ctx)
+	s, tenants, err := a.selectTenants(ctx, nobody)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 // schedule runs the verb schedule: passes at each policy's interval, until a signal comes or the window closes.
 func (a *app) schedule(ctx context.Context) error {
-	s, err := a.start(ctx)
+	s, err := a.start(ctx, scrapers)
 	if err != nil {
 		return err
 	}

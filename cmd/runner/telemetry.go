@@ -89,9 +89,24 @@ func (p *followed) end(result pass.Result) {
 	}
 }
 
-// newTelemetry makes what the environment asks for.
-func (a *app) newTelemetry(ctx context.Context, version string) telemetry {
-	t := telemetry{metrics: metrics.New(), screen: a.screen}
+// audience is who a verb tells its metrics.
+type audience int
+
+const (
+	// nobody: the verb makes no passes.
+	nobody audience = iota
+	// gateway is the Pushgateway, where one is configured.
+	gateway
+	// scrapers ask for /metrics.
+	scrapers
+)
+
+// newTelemetry makes what the environment asks for, and metrics where they are counted.
+func (a *app) newTelemetry(ctx context.Context, version string, counted bool) telemetry {
+	t := telemetry{screen: a.screen}
+	if counted {
+		t.metrics = metrics.New()
+	}
 	wanted, err := tracing.Wanted(a.env.Lookup)
 	if err != nil {
 		a.log.Warn("There are no traces", "error", err)

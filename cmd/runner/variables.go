@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // variable describes one environment variable, as the tags of config give it.
@@ -52,7 +53,9 @@ func (v variable) withoutCredentials(value string) string {
 // serviceLink matches the variables that the kubelet sets in a Pod for each Service of the namespace: a Service named
 // syncpass or syncpass-something makes variables with our prefix that nobody misspelt.
 // https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
-var serviceLink = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+var serviceLink = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+})
 
 // unknownVariable is a SYNCPASS_ variable that the runner does not read.
 type unknownVariable struct {
@@ -69,7 +72,7 @@ func unknownVariables(environ []string) []unknownVariable {
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
 		isKnown := slices.ContainsFunc(known, func(v variable) bool { return v.name == name })
-		if value == "" || isKnown || !strings.HasPrefix(name, "SYNCPASS_") || serviceLink.MatchString(name) {
+		if value == "" || isKnown || !strings.HasPrefix(name, "SYNCPASS_") || serviceLink().MatchString(name) {
 			continue
 		}
 		found := unknownVariable{name: name}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ func (p Path) String() string {
 	var text strings.Builder
 	for i, key := range p {
 		switch {
-		case !plainKey.MatchString(key):
+		case !plainKey(key):
 			fmt.Fprintf(&text, "[%q]", key)
 		case i > 0:
 			text.WriteString("." + key)
@@ -34,7 +33,9 @@ func (p Path) String() string {
 	return text.String()
 }
 
-var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+func plainKey(key string) bool {
+	return key != "" && strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == ""
+}
 
 // Difference lists the paths at which two contents of one side differ, sorted. Lists are compared whole, since their
 // order carries meaning.

@@ -73,11 +73,12 @@ func surveySides(ctx context.Context, k *plan.KindSnapshot, survey *plan.Survey,
 		see:   func(object *metav1.PartialObjectMetadata) { survey.See(record.Host, object) },
 	}
 	objects := metadataList{
-		collection: tenant, fields: kinds.CrossingFields(tenant.groupVersionKind().GroupKind()),
-		begin: func() { survey.Restart(record.Tenant) },
-		fixed: func(version string) { k.TenantVersion = version },
-		see:   func(object *metav1.PartialObjectMetadata) { survey.See(record.Tenant, object) },
+		collection: tenant,
+		begin:      func() { survey.Restart(record.Tenant) },
+		fixed:      func(version string) { k.TenantVersion = version },
+		see:        func(object *metav1.PartialObjectMetadata) { survey.See(record.Tenant, object) },
 	}
+	objects.fields = kinds.CrossingFields(tenant.groupVersionKind().GroupKind())
 	var hostErr, tenantErr error
 	both, stop := context.WithCancel(ctx)
 	defer stop()

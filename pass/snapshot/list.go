@@ -50,6 +50,8 @@ type collection struct {
 	resource  schema.GroupVersionResource
 	kind      string
 	namespace string
+	// fields is a selector, empty for all.
+	fields string
 	// only are the objects that are wanted, the others being read and dropped; nil for all.
 	only map[types.NamespacedName]bool
 	// left is what may still be read of the side.
@@ -115,22 +117,10 @@ func (c collection) once(ctx context.Context, size int) (_ list, err error) {
 		}
 	}()
 	found := newList()
-	token := ""
-	for range maxPages {
-		answer := c.client.Get().AbsPath(c.path()).
-			SetHeader("Accept", "application/json").
-			Param("limit", strconv.Itoa(size)).Param("continue", token).
-			Do(ctx)
-		if err := answer.Error(); err != nil { // with the server's own words, which Raw leaves out
-			return list{}, err
-		}
-		body, err := answer.Raw()
-		if err != nil {
-			return list{}, err
-		}
+	err = c.pages(ctx, "application/json", size, func(body []byte) (next string, err error) {
 		page, err := decodePage(body, c.groupVersionKind())
 		if err != nil {
-			return list{}, err
+			return "", err
 		}
 		if found.version == "" {
 			found.version = page.Metadata.ResourceVersion
@@ -138,21 +128,48 @@ func (c collection) once(ctx context.Context, size int) (_ list, err error) {
 		for _, raw := range *page.Items {
 			spent += int64(len(raw)) + objectBytes
 			if err := c.spend(len(raw)); err != nil {
-				return list{}, err
+				return "", err
 			}
 			if err := found.add(raw, c); err != nil {
-				return list{}, err
+				return "", err
 			}
 		}
-		if page.Metadata.Continue == "" {
-			return *found, nil
-		}
-		if page.Metadata.Continue == token {
-			return list{}, fmt.Errorf("%w: it continues with the same page for ever", errNotAList)
-		}
-		token = page.Metadata.Continue
+		return page.Metadata.Continue, nil
+	})
+	if err != nil {
+		return list{}, err
 	}
-	return list{}, fmt.Errorf("%w: it goes on after %d pages of %d objects", errNotAList, maxPages, size)
+	return *found, nil
+}
+
+// pages asks for the collection in answers of a size, one after the other. read takes each, and says by which token the list
+// goes on; empty where that was all.
+func (c collection) pages(ctx context.Context, accept string, size int, read func(body []byte) (next string, err error)) error {
+	token := ""
+	for range maxPages {
+		request := c.client.Get().AbsPath(c.path()).SetHeader("Accept", accept).
+			Param("limit", strconv.Itoa(size)).Param("continue", token)
+		if c.fields != "" {
+			request.Param("fieldSelector", c.fields)
+		}
+		answer := request.Do(ctx)
+		if err := answer.Error(); err != nil { // with the server's own words, which Raw leaves out
+			return err
+		}
+		body, err := answer.Raw()
+		if err != nil {
+			return err
+		}
+		next, err := read(body)
+		switch {
+		case err != nil || next == "":
+			return err
+		case next == token:
+			return fmt.Errorf("%w: it continues with the same page for ever", errNotAList)
+		}
+		token = next
+	}
+	return fmt.Errorf("%w: it goes on after %d pages of %d objects", errNotAList, maxPages, size)
 }
 
 // path is the collection's URL path.

@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,17 +25,15 @@ const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMeta
 // malformed object from the others, and an answer that is no list at all from one that an older server gives.
 var errNoMetadata = errors.New("the server gives no metadata-only list")
 
-var metadataDecoder = func() runtime.Decoder {
+var metadataDecoder = sync.OnceValue(func() runtime.Decoder {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(metav1.AddMetaToScheme(scheme))
 	return serializer.NewCodecFactory(scheme).UniversalDeserializer()
-}()
+})
 
 // metadataList lists the metadata of a collection.
 type metadataList struct {
 	collection
-	// fields is a selector, empty for all.
-	fields string
 	// begin is told when the list begins, again where it begins anew, and see of each item; never by several goroutines at
 	// once. fixed is told the resourceVersion that the list shows.
 	begin func()
@@ -55,58 +52,39 @@ func (l metadataList) all(ctx context.Context) error {
 func (l metadataList) once(ctx context.Context, size int) error {
 	seen := map[types.NamespacedName]struct{}{}
 	defer func() { l.left.take(-int64(len(seen)) * seenBytes) }() // the content that is read later counts by itself
-	token := ""
-	for range maxPages {
-		request := l.client.Get().AbsPath(l.path()).SetHeader("Accept", acceptMetadata).
-			Param("limit", strconv.Itoa(size)).Param("continue", token)
-		if l.fields != "" {
-			request.Param("fieldSelector", l.fields)
-		}
-		answer := request.Do(ctx)
-		if err := answer.Error(); err != nil {
-			return err
-		}
-		body, err := answer.Raw()
-		if err != nil {
-			return err
-		}
+	first := true
+	return l.pages(ctx, acceptMetadata, size, func(body []byte) (next string, err error) {
 		page, err := decodeMetadata(body)
 		if err != nil {
-			return err
+			return "", err
 		}
-		if token == "" {
+		if first {
 			l.fixed(page.ResourceVersion)
+			first = false
 		}
 		for i := range page.Items {
 			item := &page.Items[i]
 			name := types.NamespacedName{Namespace: item.Namespace, Name: item.Name}
 			_, twice := seen[name]
 			if err := l.misplaced(name, twice); err != nil {
-				return err
+				return "", err
 			}
 			if item.UID == "" || item.ResourceVersion == "" {
-				return errNoMetadata // reading everything tells such an object from the others
+				return "", errNoMetadata // reading everything tells such an object from the others
 			}
 			seen[name] = struct{}{}
 			if !l.left.take(seenBytes) {
-				return l.tooMuch()
+				return "", l.tooMuch()
 			}
 			l.see(item)
 		}
-		switch page.Continue {
-		case "":
-			return nil
-		case token:
-			return fmt.Errorf("%w: it continues with the same page for ever", errNotAList)
-		}
-		token = page.Continue
-	}
-	return fmt.Errorf("%w: it goes on after %d pages of %d objects", errNotAList, maxPages, size)
+		return page.Continue, nil
+	})
 }
 
 // decodeMetadata takes nothing for a list that is none.
 func decodeMetadata(body []byte) (*metav1.PartialObjectMetadataList, error) {
-	object, _, err := metadataDecoder.Decode(body, nil, nil)
+	object, _, err := metadataDecoder().Decode(body, nil, nil)
 	page, ok := object.(*metav1.PartialObjectMetadataList)
 	switch {
 	case err != nil, !ok, page.ResourceVersion == "":

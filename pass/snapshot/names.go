@@ -2,13 +2,11 @@ package snapshot
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/syncpass/syncpass/pass/access"
@@ -39,13 +37,13 @@ func Names(ctx context.Context, tenant *access.Cluster, kinds []schema.GroupVers
 func names(ctx context.Context, tenant *access.Cluster, resource schema.GroupVersionResource) ([]string, error) {
 	data, err := tenant.Discovery().RESTClient().Get().AbsPath(collection{resource: resource}.path()).
 		Param("limit", strconv.Itoa(maxNames)).
-		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").
+		SetHeader("Accept", acceptMetadata).
 		DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s in the tenant: %w", resource.Resource, err)
 	}
-	var list metav1.PartialObjectMetadataList
-	if err := json.Unmarshal(data, &list); err != nil {
+	list, err := decodeMetadata(data)
+	if err != nil {
 		return nil, fmt.Errorf("listing %s in the tenant: %w", resource.Resource, err)
 	}
 	found := make([]string, 0, len(list.Items))

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -65,18 +66,18 @@ type Options struct {
 }
 
 // digested is what an image's name ends in if it can only mean one image.
-var digested = regexp.MustCompile(`^[^\s@]+@sha256:[0-9a-f]{64}$`)
+var digested = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^\s@]+@sha256:[0-9a-f]{64}$`) })
 
 // imageName is what the name of an image may consist of: a registry, a path, a tag.
-var imageName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._/:-]*$`)
+var imageName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._/:-]*$`) })
 
 // CheckImage says what is wrong with the name of an image. One without a digest may mean another image tomorrow, and on
 // another node; it is taken where that is allowed.
 func CheckImage(image string, allowTag bool) error {
 	switch {
-	case digested.MatchString(image):
+	case digested().MatchString(image):
 		return nil
-	case !imageName.MatchString(image):
+	case !imageName().MatchString(image):
 		return fmt.Errorf("%q is no name of an image; accepted: registry/name@sha256:…, or with --allow-tag registry/name:tag", image)
 	case !allowTag:
 		return fmt.Errorf("image %q has no digest, so it may mean another image tomorrow: name it as registry/name@sha256:… (see `docker buildx imagetools inspect` or `skopeo inspect`), or give --allow-tag", image)

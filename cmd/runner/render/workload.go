@@ -151,7 +151,7 @@ func (o Options) pod(template *yaml.Node) {
 			"On a stop the pass finishes the requests in flight ("+short(o.RequestTimeout)+" at most), records what it did, and releases the Lease.")
 	}
 	container := at(spec, "containers").Content[0]
-	if digested.MatchString(o.Image) {
+	if digested().MatchString(o.Image) {
 		put(container, "image", text(o.Image))
 	} else {
 		put(container, "image", text(o.Image), "By its tag, which may mean another image tomorrow. --image registry/name@sha256:… pins it.")

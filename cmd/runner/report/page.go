@@ -13,21 +13,32 @@ import (
 // maxRows bounds the rows of one table: a page that nobody can open helps nobody.
 const maxRows = 200
 
-// page is all that the templates show. Its texts are one line each, without control characters, and not escaped.
+// What both forms say in the same words.
+const (
+	sources = ", from what the host cluster remembers: TenantClusters, SyncPolicies, SyncDecisions and the Leases of the passes. " +
+		"No tenant was asked, so what changed since a tenant's last pass is not on this page; "
+	unrecorded    = "The policy has nothing recorded (explain.recordDecisions: false); what follows is from before, if there is anything."
+	refused       = "Objects that an API server, or the Pod Security level, refused; each pass tries again"
+	oneColumn     = "Each pair is in one column. Unconfirmed: a write was sent, and no pass has seen yet whether it landed"
+	standingSkips = "Skips that stand; each pass looks again"
+	phases        = "How long each phase of a pass takes is not in the record; the metrics and traces of the runner have it."
+)
+
+// page is all that is shown. Its texts are one line each, without control characters, and not escaped.
 type page struct {
 	Now     moment
 	Tenants []section
 }
 
-// Waiting counts the tenants that wait for a person.
-func (p page) Waiting() int {
+// waiting says how many tenants wait for a person.
+func (p page) waiting() string {
 	n := 0
 	for _, s := range p.Tenants {
-		if s.Waits() {
+		if s.waits() {
 			n++
 		}
 	}
-	return n
+	return fmt.Sprintf("%d of %d wait for a person. The outcome is that of the last pass that had something to record", n, len(p.Tenants))
 }
 
 // section is what the page says about one tenant.
@@ -54,9 +65,20 @@ type section struct {
 	Problems  []string
 }
 
-// Waits says whether something waits for a person.
-func (s section) Waits() bool {
+// waits says whether something waits for a person.
+func (s section) waits() bool {
 	return s.Conflicts.Count > 0 || s.Guards != nil || s.Errors.Count > 0 || len(s.Problems) > 0
+}
+
+func (s section) title() string { return s.Namespace + "/" + s.Name }
+
+// open counts pairs, conflicts, what guards withhold, and errors.
+func (s section) open() []int {
+	withheld := 0
+	if s.Guards != nil {
+		withheld = s.Guards.Withheld.Count
+	}
+	return []int{s.Total.All, s.Conflicts.Count, withheld, s.Errors.Count}
 }
 
 // lastPass is the newest pass that had something to record.
@@ -64,6 +86,12 @@ type lastPass struct {
 	ID, Outcome, Message, Took string
 	Ended                      moment
 	Counts                     record.Counts
+}
+
+func (l lastPass) did() string {
+	c := l.Counts
+	return fmt.Sprintf("%d created, %d updated, %d deleted, %d skipped, %d unchanged, errors: %d, requests: %d",
+		c.Create, c.Update, c.Delete, c.Skip, c.Unchanged, c.Error, c.Requests)
 }
 
 // due is when the next pass is.

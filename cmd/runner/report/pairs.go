@@ -15,6 +15,13 @@ type kindRow struct {
 	Agreed, Conflict, Withheld, Held, Unconfirmed, All int
 }
 
+// states are the columns of a kindRow, and counts what stands in them.
+var states = []string{"Agreed", "Conflict", "Withheld", "Held", "Unconfirmed", "All"}
+
+func (r kindRow) counts() []int {
+	return []int{r.Agreed, r.Conflict, r.Withheld, r.Held, r.Unconfirmed, r.All}
+}
+
 // count adds a pair, under the first state that it is in:
 //
 //	standing skip Conflict, NoHistory, HistoryOff | conflict

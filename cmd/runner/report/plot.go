@@ -11,6 +11,17 @@ import (
 // series are the actions of the plot, from the bottom of a bar to its top.
 var series = []record.Action{record.Create, record.Update, record.Delete, record.Skip}
 
+func seriesNames() []string {
+	names := make([]string, len(series))
+	for i, action := range series {
+		names[i] = string(action)
+	}
+	return names
+}
+
+// class is the action's in the style sheet.
+func class(a record.Action) string { return strings.ToLower(string(a)) }
+
 // maxBuckets is how many bars there are at most.
 const maxBuckets = 48
 
@@ -157,7 +168,7 @@ func (p *plot) draw(start time.Time, step time.Duration) {
 			x, low, high := plotLeft+slot*(float64(i)+0.5)-width/2, y(below), y(below+count)
 			below += count
 			p.Bars = append(p.Bars, bar{
-				Class: strings.ToLower(string(series[j])), X: round(x), Y: high, Width: round(width), Height: round(low - high),
+				Class: class(series[j]), X: round(x), Y: high, Width: round(width), Height: round(low - high),
 				Title: fmt.Sprintf("%s: %d %s", b.Start.Text, count, series[j]),
 			})
 		}
@@ -202,8 +213,8 @@ func round(x float64) float64 { return float64(int(x*100+0.5)) / 100 }
 // blocks draw a bar in text.
 var blocks = []rune(" ▁▂▃▄▅▆▇█")
 
-// Spark is the picture in one line of text.
-func (p *plot) Spark() string {
+// spark is the picture in one line of text.
+func (p *plot) spark() string {
 	highest := 1
 	for _, b := range p.Buckets {
 		highest = max(highest, b.All)

@@ -39,7 +39,7 @@ func TestThePlotHasEveryDecisionOnceAndStaysInItsPicture(t *testing.T) {
 			require.LessOrEqual(t, b.Y+b.Height, float64(plotBottom)+0.02)
 		}
 		require.LessOrEqual(t, len(p.Lines), 6)
-		require.Len(t, []rune(p.Spark()), len(p.Buckets))
+		require.Len(t, []rune(p.spark()), len(p.Buckets))
 	})
 	require.Nil(t, plotOf(nil, now))
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 	"k8s.io/utils/ptr"
 
 	"github.com/syncpass/syncpass/record"
@@ -82,12 +84,12 @@ func TestAHostileTextStaysText(t *testing.T) {
 	}
 	for _, text := range hostile {
 		t.Run(text, func(t *testing.T) {
-			html := written(t, HTML, hostileTenant(text))
-			for _, found := range tag.FindAllString(html, -1) {
+			page := written(t, HTML, hostileTenant(text))
+			for _, found := range tag.FindAllString(page, -1) {
 				require.True(t, harmless[found], found)
 			}
 			for _, active := range []string{"<script", "<img", "onerror=alert(1)>", "javascript:alert(1)\"", "\x1b", "\u202e"} {
-				require.NotContains(t, html, active)
+				require.NotContains(t, page, active)
 			}
 
 			md := written(t, Markdown, hostileTenant(text))
@@ -98,10 +100,38 @@ func TestAHostileTextStaysText(t *testing.T) {
 				require.NotRegexp(t, "[`<>@\x1b\u202e]|evil|reboot|onerror|\\{\\{", own, line)
 				require.False(t, strings.HasPrefix(own, "# ") && own != "# syncpass report", line)
 			}
-			for _, page := range []string{html, md} {
+			for _, page := range []string{page, md} {
 				require.NotRegexp(t, `resolve configmap [^ ]*/`, page, "no command with such a name")
 			}
 		})
+	}
+}
+
+// A tree that looks harmless may be another one where it is read: html.Render's documentation tells how.
+func TestABrowserReadsTheTreeThatWasWritten(t *testing.T) {
+	for _, text := range append([]string{"a"}, hostile...) {
+		for _, in := range []Input{hostileTenant(text), sample(), {Now: now}} {
+			page := written(t, HTML, in)
+			read, err := html.Parse(strings.NewReader(page))
+			require.NoError(t, err)
+			var again strings.Builder
+			require.NoError(t, html.Render(&again, read))
+			// Where lines break between elements is the reader's to say, and no text has a line break in it.
+			require.Equal(t, strings.ReplaceAll(page, "\n", ""), strings.ReplaceAll(again.String(), "\n", ""))
+		}
+	}
+}
+
+func TestATextAndAValueAreReadAsTheyWere(t *testing.T) {
+	for _, s := range append([]string{`"`, `'`, "&amp;", `x" onload="alert(1)`, "a\rb"}, hostile...) {
+		var written strings.Builder
+		require.NoError(t, html.Render(&written, element("p", at("title", s), text(s))[0]))
+		read, err := html.ParseFragment(strings.NewReader(written.String()), &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body})
+		require.NoError(t, err)
+		require.Len(t, read, 1)
+		require.Equal(t, []html.Attribute{{Key: "title", Val: s}}, read[0].Attr)
+		require.Equal(t, s, read[0].FirstChild.Data)
+		require.Nil(t, read[0].FirstChild.NextSibling)
 	}
 }
 

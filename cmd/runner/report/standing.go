@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -26,14 +25,8 @@ func (t *table) add(h held) {
 	}
 }
 
-// captioned is a table under its caption, which the template of such tables takes.
-type captioned struct {
-	Caption string
-	Table   table
-}
-
-// Captioned puts a caption over the table.
-func (t table) Captioned(caption string) captioned { return captioned{caption, t} }
+// missing says how many rows are; only where some are.
+func (t table) missing() string { return fmt.Sprintf("%d more of %d are not shown.", t.More, t.Count) }
 
 // held is one skip that stands.
 type held struct {
@@ -116,8 +109,12 @@ func slashed(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// word is what no shell takes for anything but itself, and no program for a flag.
-var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// word says whether a text is what no shell takes for anything but itself, and no program for a flag.
+func word(text string) bool {
+	return text != "" && strings.Trim(text, alphanumeric+"._:-") == "" && strings.Contains(alphanumeric, text[:1])
+}
 
 // keep are the commands that settle a conflict. The object's names are the tenant's, and a tenant's API server may say what
 // it likes: what is no word stays out of anything that a person pastes.
@@ -127,7 +124,7 @@ func keep(command string, t Tenant, key record.Key) []string {
 		kind += "." + key.Group
 	}
 	for _, part := range []string{kind, key.Namespace, key.Name, t.Namespace, t.Name} {
-		if !word.MatchString(part) {
+		if !word(part) {
 			return nil
 		}
 	}
@@ -156,8 +153,16 @@ type cause struct {
 	Message string
 }
 
-// confirmation stands at the end of what a guard says. Only the end counts: what stands before may quote a tenant.
-var confirmation = regexp.MustCompile(regexp.QuoteMeta(kinds.AnnotationConfirmDeletes) + `=([0-9a-f]{16})$`)
+// confirmation is the plan that the end of what a guard says names; empty where it names none. Only the end counts: what
+// stands before may quote a tenant.
+func confirmation(message string) string {
+	const length = 16
+	id := message[max(0, len(message)-length):]
+	if strings.Trim(id, "0123456789abcdef") != "" || !strings.HasSuffix(message[:len(message)-len(id)], kinds.AnnotationConfirmDeletes+"=") {
+		return ""
+	}
+	return id
+}
 
 func guardsOf(t Tenant, withheld []held, now time.Time) *guards {
 	if len(withheld) == 0 {
@@ -184,11 +189,11 @@ func guardsOf(t Tenant, withheld []held, now time.Time) *guards {
 	}
 	// A plan that changed has new entries, so the newest one names the plan that is withheld now.
 	for _, e := range t.Status.Entries {
-		if match := confirmation.FindStringSubmatch(e.Message); match != nil && e.Action == record.Skip && isGuard(e.Reason) {
-			g.PlanID = match[1]
+		if id := confirmation(e.Message); id != "" && e.Action == record.Skip && isGuard(e.Reason) {
+			g.PlanID = id
 		}
 	}
-	if g.PlanID != "" && word.MatchString(t.Namespace) && word.MatchString(t.Name) {
+	if g.PlanID != "" && word(t.Namespace) && word(t.Name) {
 		g.Confirm = fmt.Sprintf("kubectl annotate -n %s tenantcluster %s --overwrite %s=%s", t.Namespace, t.Name, kinds.AnnotationConfirmDeletes, g.PlanID)
 	}
 	return g
