@@ -32,9 +32,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.passCommand(), a.planCommand(), a.scheduleCommand(), a.explainCommand(), a.resolveCommand(), a.renderCommand(), a.reportCommand(), a.versionCommand(), a.docsCommand())
 	a.addSelectionFlags(root)
 	a.addCompletions(root)
-	root.Version = thisBuild().String()
-	root.Flags().Bool("version", false, "the same as runner version")
-	root.SetVersionTemplate("{{.Version}}\n")
+	a.addVersionFlag(root)
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		help.Args = aVerb
@@ -73,10 +71,25 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Version of this binary",
 		Args:  noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(a.stdout, thisBuild())
-			return err
-		},
+		RunE:  func(*cobra.Command, []string) error { return a.version() },
+	}
+}
+
+func (a *app) version() error {
+	_, err := fmt.Fprintln(a.stdout, thisBuild())
+	return err
+}
+
+// addVersionFlag has --version do what the verb does. Cobra's own flag would say it in other words, or by a template,
+// for which the linker would keep every method there is.
+func (a *app) addVersionFlag(root *cobra.Command) {
+	pass := root.RunE
+	asked := root.Flags().Bool("version", false, "the same as runner version")
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if *asked {
+			return a.version()
+		}
+		return pass(cmd, args)
 	}
 }
 
