@@ -211,6 +211,7 @@ func (m *Model) Recorded(p *Pass, history *record.History, epoch int64, tenant s
 		g := m.ghosts[name]
 		remembered := history.Get(key(name))
 		g.unrecorded = ""
+		g.excused = g.excused || remembered.Intent == nil && p.leftNoTrace(name)
 		if remembered.Intent != nil {
 			g.unrecorded = remembered.Intent.Side
 		}

@@ -10,15 +10,9 @@ import (
 // settles says whether a write to a side is what a person has said about a pair in conflict: the mirror carried the word
 // when the pass saw it, and of a write in the tenant, the pass has taken it off before.
 func (p *Pass) settles(pair string, side record.Side) bool {
-	tenant, tenantThere := p.seen[record.Tenant][pair]
-	host := p.seen[record.Host][pair]
 	g := p.m.ghosts[pair]
-	// Of a pair whose last write may have landed or not, nobody can tell what the two sides last agreed on.
-	pending := p.known != nil && p.known.history.Get(key(pair)).Intent != nil
-	unsure := p.Policy.Silent || g.agreed == "" || g.excused || g.forgotten || g.loose || g.misled || pending
-	moved := (!tenantThere || tenant.content != g.agreed || tenant.uid != g.uid) && host.content != g.agreed
 	said := p.words[pair] == record.Tenant && side == record.Host || p.words[pair] == record.Host && side == record.Tenant && p.taken[pair]
-	return said && p.Policy.manual() && (moved || unsure)
+	return said && p.Policy.manual() && (p.bothMoved(pair) || p.inDoubt(pair) || p.Policy.Silent || g.misled)
 }
 
 // takes says whether a write takes a word off a mirror and leaves the content as it is.
