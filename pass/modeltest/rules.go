@@ -165,7 +165,7 @@ func (m *Model) losesNoEdit(p *Pass, action record.Action, side record.Side, pai
 		if authority == "" && !unknown && !settled && !g.was(side, was) {
 			m.Breaks(ruleLostEdit, "%s of %s deletes %q, which was never agreed on (agreed: %q)", side, pair, was, g.agreed)
 		}
-		if m.Policy.carries(m.tenant(pair)) {
+		if m.Policy.carries(m.tenant(pair)) && !p.heardGone(pair) {
 			m.Breaks(ruleLostEdit, "the mirror of %s is deleted while the tenant has %q", pair, Content(m.tenant(pair)))
 		}
 	case was == Content(after):
@@ -351,9 +351,11 @@ func (m *Model) judgeQuiet(p *Pass, report Report) {
 	if p.writes > 0 || p.records > 0 {
 		m.Breaks(ruleQuiet, "the third one made %d writes and %d records", p.writes, p.records)
 	}
-	held := map[string]bool{}
+	held := map[string]record.Reason{}
 	for _, d := range report.Decisions {
-		held[d.TenantName] = d.Action == record.Skip
+		if d.Action == record.Skip {
+			held[d.TenantName] = d.Reason
+		}
 	}
 	for _, name := range m.names() {
 		tenant, host := Content(m.tenant(name)), Content(m.mirror(name))
@@ -361,7 +363,7 @@ func (m *Model) judgeQuiet(p *Pass, report Report) {
 			tenant = Gone
 		}
 		m.leavesNoWord(name, held[name])
-		if m.Policy.Absent || held[name] || tenant == host {
+		if m.Policy.Absent || held[name] != "" || tenant == host {
 			continue
 		}
 		m.Breaks(ruleSame, "%s stays different without a word: %s", name, fmt.Sprintf("tenant %q, host %q", tenant, host))

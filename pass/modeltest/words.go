@@ -32,13 +32,17 @@ func (m *Model) resolvesWhatSomebodySaid(p *Pass, d record.Decision) {
 	}
 }
 
-// leavesNoWord: once nobody edits, a mirror carries no word any more, unless its pair is held.
-func (m *Model) leavesNoWord(pair string, held bool) {
+// leavesNoWord: once nobody edits, a mirror carries no word any more, unless its pair is held for another reason than that
+// only a person can decide, or cannot be settled so: nothing makes a tenant object match the policy that is there and does not.
+func (m *Model) leavesNoWord(pair string, held record.Reason) {
 	mirror := m.mirror(pair)
-	if mirror == nil || held || m.Policy.Absent {
+	if mirror == nil || m.Policy.Absent {
 		return
 	}
-	if keep, _ := kinds.Word(mirror); keep != "" {
+	keep, _ := kinds.Word(mirror)
+	waits := held == record.Conflict || held == record.NoHistory || held == record.HistoryOff
+	leftOut := m.tenant(pair) != nil && !m.Policy.carries(m.tenant(pair))
+	if keep != "" && (held == "" || waits && !(leftOut && keep == record.Host)) {
 		m.Breaks(ruleWordLeft, "of %s, to keep the %s's", pair, keep)
 	}
 }
