@@ -49,7 +49,7 @@ func (p *Pass) bothMoved(pair string) bool {
 // inDoubt says whether nobody can tell of a pair which side moved.
 func (p *Pass) inDoubt(pair string) bool {
 	g := p.m.ghosts[pair]
-	return g.agreed == "" || g.excused || g.forgotten || g.loose || p.leftNoTrace(pair)
+	return g.agreed == "" || g.excused || g.forgotten || g.loose || g.misled || p.leftNoTrace(pair)
 }
 
 // leftNoTrace says whether an earlier pass was about to make a tenant object and recorded no outcome, and this one saw none:

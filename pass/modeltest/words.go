@@ -10,9 +10,8 @@ import (
 // settles says whether a write to a side is what a person has said about a pair in conflict: the mirror carried the word
 // when the pass saw it, and of a write in the tenant, the pass has taken it off before.
 func (p *Pass) settles(pair string, side record.Side) bool {
-	g := p.m.ghosts[pair]
 	said := p.words[pair] == record.Tenant && side == record.Host || p.words[pair] == record.Host && side == record.Tenant && p.taken[pair]
-	return said && p.Policy.manual() && (p.bothMoved(pair) || p.inDoubt(pair) || p.Policy.Silent || g.misled)
+	return said && p.Policy.manual() && (p.bothMoved(pair) || p.inDoubt(pair) || p.Policy.Silent)
 }
 
 // takes says whether a write takes a word off a mirror and leaves the content as it is.

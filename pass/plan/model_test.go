@@ -10,6 +10,7 @@ import (
 
 	"github.com/syncpass/syncpass/e2e/tally"
 	"github.com/syncpass/syncpass/pass/modeltest"
+	"github.com/syncpass/syncpass/policy"
 	"github.com/syncpass/syncpass/record"
 )
 
@@ -98,6 +99,9 @@ func TestHistoriesThatOnceBrokeARule(t *testing.T) {
 		return modeltest.Command{What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.CrashAfter, At: write}}
 	}
 	hostIs := func(what modeltest.What) modeltest.Command { return modeltest.Command{What: what, Side: record.Host} }
+	policyIs := func(p modeltest.Policy) modeltest.Command {
+		return modeltest.Command{What: modeltest.ChangesPolicy, Policy: p}
+	}
 	begin := []modeltest.Command{edits(record.Tenant, "1"), pass}
 
 	for name, then := range map[string][]modeltest.Command{
@@ -124,6 +128,13 @@ func TestHistoriesThatOnceBrokeARule(t *testing.T) {
 		},
 		"the host is restored to before a write in the tenant that was intended then, and has landed": {
 			edits(record.Host, "2"), killedAfter(0), hostIs(modeltest.BacksUp), pass, hostIs(modeltest.RestoresAhead), edits(record.Host, "1"),
+		},
+		"a pass that records nothing takes back a write of which nobody has recorded whether it landed": {
+			x(modeltest.LabelsOut, record.Tenant, ""), {What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.AnswerLost, At: 1}},
+			policyIs(modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.TenantWins, Silent: true}),
+			x(modeltest.LabelsOut, record.Tenant, ""), pass,
+			policyIs(modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.Manual}),
+			edits(record.Tenant, "3"), {What: modeltest.Edits, Side: record.Tenant, Pair: "y", Text: "2"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
