@@ -51,6 +51,19 @@ func TestAnObjectMadeAgainWhileItsMirrorGoes(t *testing.T) {
 	})
 }
 
+// What an old list has and the policy has left out since is no object that crosses, once the pass has read it by name.
+func TestAnObjectLeftOutSinceAnOldList(t *testing.T) {
+	x := modeltest.Command{What: modeltest.Edits, Side: record.Tenant, Pair: "x", Text: "1"}
+	selecting := modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.Manual, Selecting: true}
+	synctest.Test(t, func(t *testing.T) {
+		m := modeltest.Live(newCircuit().pass, modeltest.Without{}, []modeltest.Command{
+			x, {What: modeltest.ChangesPolicy, Policy: selecting}, {What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.CrashAfter, At: 1}},
+			{What: modeltest.LabelsOut, Side: record.Tenant, Pair: "x"}, {What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.ListOld}},
+		})
+		require.Empty(t, m.Broken, m.Trace())
+	})
+}
+
 // TestModelOfWholePassesMissesWhatIsTakenAway: without any one of the safeguards, histories break rules. They are taken
 // away in the servers, which let through what the safeguard would have stopped: two holders of the Lease, a SyncDecision
 // without its intents, a write at whatever resourceVersion, and another's object that looks like a mirror. Passes fail

@@ -211,6 +211,7 @@ func (p *Pass) note(side record.Side, object *unstructured.Unstructured) {
 		pair = p.m.pairs[object.GetName()]
 		p.words[pair], _ = kinds.Word(object)
 	} else if !p.Policy.carries(object) {
+		delete(p.seen[side], pair) // an old list may have had it as one that crosses
 		return
 	}
 	p.seen[side][pair] = sight{Content(object), object.GetUID()}
