@@ -69,6 +69,54 @@ func TestResolveWritesNothingOfWhatChangedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestATenantObjectMadeByAWordIsKnownByItsMaker: a word makes a tenant object again, and the pass never hears what became of
+// that. Whether the object that stands there then is ours, managedFields tell: what ours says may follow the host, what
+// somebody else's says may not be written over, even though it says the same.
+func TestATenantObjectMadeByAWordIsKnownByItsMaker(t *testing.T) {
+	s := usePlaces(t)
+	configMap := corev1.SchemeGroupVersion.WithResource("configmaps")
+	manifest := func(name, annotations, value string) string {
+		return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", annotations: {" + annotations + "}}, data: {a: " + value + "}}"
+	}
+	for name, test := range map[string]struct {
+		lost   proxy.Moment
+		others bool // somebody else makes the object
+		reason record.Reason
+		tenant string
+	}{
+		"resolve-lost-answer":  {proxy.After, false, record.HostChanged, "later"},
+		"resolve-lost-request": {proxy.Before, true, record.Conflict, "of-the-host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, s, name, scenario.DefaultPolicy())
+			p.apply(t, record.Tenant, manifest("c", "", "first"))
+			p.pass(t, 0, nil)
+			require.NoError(t, p.objects(record.Tenant, configMap).Delete(t.Context(), "c", metav1.DeleteOptions{}))
+			p.apply(t, record.Host, manifest(p.mirror("c"), "tenantplane.io/resolve: host", "of-the-host"))
+			p.tenantProxy.SetHook(func(m proxy.Moment, r proxy.Request) http.Handler {
+				if m == test.lost && r.Method == http.MethodPost && strings.HasSuffix(r.Path, "/configmaps") {
+					return proxy.Drop
+				}
+				return nil
+			})
+			p.pass(t, 3, nil)
+			p.tenantProxy.SetHook(nil)
+
+			if test.others {
+				p.apply(t, record.Tenant, manifest("c", "", "of-the-host"))
+			}
+			p.apply(t, record.Host, manifest(p.mirror("c"), "", "later"))
+			result, _ := p.pass(t, 0, nil)
+			require.Len(t, result.Decisions, 1)
+			require.Equal(t, test.reason, result.Decisions[0].Reason, result.Decisions[0].Message)
+			object, err := p.objects(record.Tenant, configMap).Get(t.Context(), "c", metav1.GetOptions{})
+			require.NoError(t, err)
+			require.Equal(t, map[string]any{"a": test.tenant}, object.Object["data"])
+		})
+	}
+}
+
 func takesLease(_ *place, r proxy.Request) bool { return strings.Contains(r.Path, "/leases") }
 
 func writesMirror(p *place, r proxy.Request) bool {

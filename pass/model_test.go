@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -34,6 +35,33 @@ func TestModelOfWholePasses(t *testing.T) {
 		return m
 	})
 	tally.Line(t, "model of whole passes: %d histories, %d steps, %d passes, %d crashes, %d writes, 0 rules broken", lived, count.Steps, count.Passes, count.Crashes, count.Writes)
+}
+
+// Between the tenant's last word that an object is gone and the delete of its mirror, somebody may make it again: no pass can
+// know, and the next one makes the mirror again.
+func TestAnObjectMadeAgainWhileItsMirrorGoes(t *testing.T) {
+	x := modeltest.Command{What: modeltest.Edits, Side: record.Tenant, Pair: "x", Text: "1"}
+	quicker := modeltest.Fault{Kind: modeltest.PeopleBetween, At: 1, Before: []modeltest.Command{x}}
+	synctest.Test(t, func(t *testing.T) {
+		m := modeltest.Live(newCircuit().pass, modeltest.Without{}, []modeltest.Command{
+			x, {What: modeltest.APass}, {What: modeltest.Deletes, Side: record.Tenant, Pair: "x"}, {What: modeltest.APass, Fault: quicker},
+		})
+		require.Empty(t, m.Broken, m.Trace())
+		require.Contains(t, m.Trace(), "Delete host")
+	})
+}
+
+// What an old list has and the policy has left out since is no object that crosses, once the pass has read it by name.
+func TestAnObjectLeftOutSinceAnOldList(t *testing.T) {
+	x := modeltest.Command{What: modeltest.Edits, Side: record.Tenant, Pair: "x", Text: "1"}
+	selecting := modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.Manual, Selecting: true}
+	synctest.Test(t, func(t *testing.T) {
+		m := modeltest.Live(newCircuit().pass, modeltest.Without{}, []modeltest.Command{
+			x, {What: modeltest.ChangesPolicy, Policy: selecting}, {What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.CrashAfter, At: 1}},
+			{What: modeltest.LabelsOut, Side: record.Tenant, Pair: "x"}, {What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.ListOld}},
+		})
+		require.Empty(t, m.Broken, m.Trace())
+	})
 }
 
 // TestModelOfWholePassesMissesWhatIsTakenAway: without any one of the safeguards, histories break rules. They are taken

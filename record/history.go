@@ -73,8 +73,8 @@ type Intent struct {
 	Want Hash
 	// Source is the other side as read before.
 	Source Version
-	// Path is one field that the write sets to a new value, empty where it only removes. Whoever owns it in
-	// managedFields wrote last. An intent with a longer path than 512 bytes is not kept.
+	// Path is one field that the write sets to a new value, empty where it only removes or makes a mirror. Whoever owns
+	// it in managedFields wrote last. An intent with a longer path than 512 bytes is not kept.
 	Path string
 }
 

@@ -23,6 +23,7 @@ type Pass struct {
 	seen     map[record.Side]map[string]sight
 	words    map[string]record.Side // what persons said about pairs, as the pass saw it
 	taken    map[string]bool        // whose words the pass has taken off the mirror
+	gone     map[string]int         // how many changing requests it had sent when the tenant last said that it has no such object to cross
 	known    *state                 // the SyncDecision when the pass began
 	mirrors  int
 	deletes  int
@@ -60,7 +61,7 @@ func (m *Model) pass(fault Fault) (*Pass, Report) {
 	m.Count.Passes++
 	p := &Pass{
 		m: m, Policy: m.Policy, Confirmed: m.Confirmed, fault: fault, number: m.Count.Passes, known: m.state,
-		seen: map[record.Side]map[string]sight{record.Tenant: {}, record.Host: {}}, words: map[string]record.Side{}, taken: map[string]bool{},
+		seen: map[record.Side]map[string]sight{record.Tenant: {}, record.Host: {}}, words: map[string]record.Side{}, taken: map[string]bool{}, gone: map[string]int{},
 	}
 	m.note("pass %d runs%s", p.number, fault)
 	report := m.engine(m, p)
@@ -175,6 +176,21 @@ func (p *Pass) sawAgain(side record.Side, object *unstructured.Unstructured) {
 	p.m.lookForEquality(p)
 }
 
+// asked notes what the tenant answered about one object.
+func (p *Pass) asked(name string, object *unstructured.Unstructured) {
+	delete(p.gone, name)
+	if !p.Policy.carries(object) {
+		p.gone[name] = p.requests
+	}
+}
+
+// heardGone says whether the tenant has answered that it has no such object to cross, and the pass has done nothing else
+// between that and the request that it sends now. Two servers take no request together: later, no pass can know.
+func (p *Pass) heardGone(name string) bool {
+	requests, heard := p.gone[name]
+	return heard && requests >= p.requests-1
+}
+
 // missed notes that an object which the list had is gone.
 func (p *Pass) missed(side record.Side, name string) {
 	if p.seen[side] == nil || p.records > 0 {
@@ -195,6 +211,7 @@ func (p *Pass) note(side record.Side, object *unstructured.Unstructured) {
 		pair = p.m.pairs[object.GetName()]
 		p.words[pair], _ = kinds.Word(object)
 	} else if !p.Policy.carries(object) {
+		delete(p.seen[side], pair) // an old list may have had it as one that crosses
 		return
 	}
 	p.seen[side][pair] = sight{Content(object), object.GetUID()}
@@ -211,6 +228,7 @@ func (m *Model) Recorded(p *Pass, history *record.History, epoch int64, tenant s
 		g := m.ghosts[name]
 		remembered := history.Get(key(name))
 		g.unrecorded = ""
+		g.excused = g.excused || remembered.Intent == nil && p.leftNoTrace(name)
 		if remembered.Intent != nil {
 			g.unrecorded = remembered.Intent.Side
 		}

@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -223,7 +224,7 @@ func (m *Model) restore(c Command) bool {
 	if side == record.Host {
 		m.state = b.state
 		for name, g := range b.ghosts {
-			g.forgotten = true
+			g.forgotten, g.undone = true, cmp.Or(m.ghosts[name].undone, m.ghosts[name].agreed)
 			*m.ghosts[name] = g
 		}
 	}

@@ -11,29 +11,6 @@ import (
 	"github.com/syncpass/syncpass/record"
 )
 
-// ghost is what only the model knows of a pair.
-type ghost struct {
-	// agreed is the content of the last agreement, and uid the tenant object's then: what a pass wrote and an API server
-	// took, or an equality that a pass saw and recorded. Empty where there has been none.
-	agreed string
-	uid    types.UID
-	// recorded is the content of the last agreement that the SyncDecision has, empty where it has none.
-	recorded string
-	// loose: a pass has written since, under a policy that named a winner or recorded nothing, and so told nobody.
-	loose bool
-	// misled: a pass that records nothing has written while an intent of an earlier one was stored. Whoever reads that
-	// later cannot know.
-	misled bool
-	// unrecorded is the side of a write that a pass intended and whose outcome none has recorded yet; excused says that
-	// people touched that side meanwhile, so nobody can tell what happened; forgotten that the record was lost.
-	unrecorded         record.Side
-	excused, forgotten bool
-}
-
-func (g *ghost) agree(content string, uid types.UID) {
-	g.agreed, g.uid, g.excused, g.forgotten, g.misled = content, uid, false, false, false
-}
-
 // equality is that both sides of a pair had the same content.
 type equality struct {
 	pair         string
@@ -185,22 +162,18 @@ func (m *Model) losesNoEdit(p *Pass, action record.Action, side record.Side, pai
 	case action == record.Delete && p.Policy.Absent: // retired
 	case action == record.Delete:
 		unknown := g.agreed == "" || g.forgotten || g.loose && g.recorded == "" || p.Policy.Silent
-		if authority == "" && !unknown && !settled && !m.wasAgreed(g, was) {
+		if authority == "" && !unknown && !settled && !g.was(side, was) {
 			m.Breaks(ruleLostEdit, "%s of %s deletes %q, which was never agreed on (agreed: %q)", side, pair, was, g.agreed)
 		}
-		if m.Policy.carries(m.tenant(pair)) {
+		if m.Policy.carries(m.tenant(pair)) && !p.heardGone(pair) {
 			m.Breaks(ruleLostEdit, "the mirror of %s is deleted while the tenant has %q", pair, Content(m.tenant(pair)))
 		}
 	case was == Content(after):
 	case authority == side:
 		m.Breaks(ruleAuthority, "%s of %s: %q becomes %q", side, pair, was, Content(after))
-	case authority == "" && !settled && !m.wasAgreed(g, was):
+	case authority == "" && !settled && !g.was(side, was):
 		m.Breaks(ruleLostEdit, "%s of %s: %q becomes %q, but was never agreed on (agreed: %q)", side, pair, was, Content(after), g.agreed)
 	}
-}
-
-func (m *Model) wasAgreed(g *ghost, content string) bool {
-	return content == g.agreed || g.loose && content == g.recorded || g.misled
 }
 
 // deletesWithinTheGuard: at most half of the mirrors, once ten or more are to go; none where the tenant lists nothing
@@ -312,14 +285,13 @@ func (m *Model) holdsForAReason(p *Pass, d record.Decision) {
 	if p.OtherTenant() {
 		return // what this pass saw is another tenant
 	}
-	differ := !tenantThere || !hostThere || tenant.content != host.content
-	moved := (!tenantThere || tenant.content != g.agreed || tenant.uid != g.uid) && (!hostThere || host.content != g.agreed)
+	differ, moved := !tenantThere || !hostThere || tenant.content != host.content, p.bothMoved(d.TenantName)
 	holds := true
 	switch d.Reason {
 	case record.Conflict:
-		holds = p.Policy.manual() && differ && (moved || g.agreed == "" || g.excused || g.forgotten || g.loose)
+		holds = p.Policy.manual() && differ && (moved || p.inDoubt(d.TenantName))
 	case record.NoHistory:
-		holds = p.Policy.manual() && differ && (moved || g.agreed == "" || g.forgotten || g.loose)
+		holds = p.Policy.manual() && differ && (moved || g.agreed == "" || g.forgotten || g.loose || g.excused && g.recorded == "")
 	case record.HistoryOff:
 		holds = p.Policy.manual() && p.Policy.Silent && differ
 	case record.NotOwned, record.NameCollision:
@@ -379,9 +351,11 @@ func (m *Model) judgeQuiet(p *Pass, report Report) {
 	if p.writes > 0 || p.records > 0 {
 		m.Breaks(ruleQuiet, "the third one made %d writes and %d records", p.writes, p.records)
 	}
-	held := map[string]bool{}
+	held := map[string]record.Reason{}
 	for _, d := range report.Decisions {
-		held[d.TenantName] = d.Action == record.Skip
+		if d.Action == record.Skip {
+			held[d.TenantName] = d.Reason
+		}
 	}
 	for _, name := range m.names() {
 		tenant, host := Content(m.tenant(name)), Content(m.mirror(name))
@@ -389,7 +363,7 @@ func (m *Model) judgeQuiet(p *Pass, report Report) {
 			tenant = Gone
 		}
 		m.leavesNoWord(name, held[name])
-		if m.Policy.Absent || held[name] || tenant == host {
+		if m.Policy.Absent || held[name] != "" || tenant == host {
 			continue
 		}
 		m.Breaks(ruleSame, "%s stays different without a word: %s", name, fmt.Sprintf("tenant %q, host %q", tenant, host))

@@ -193,6 +193,9 @@ func (m *Model) Get(p *Pass, side record.Side, name string) *unstructured.Unstru
 		from = m.other
 	}
 	there := from.objects[name]
+	if side == record.Tenant {
+		p.asked(name, there)
+	}
 	if there == nil {
 		p.missed(side, name)
 		return nil

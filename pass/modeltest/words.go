@@ -10,15 +10,8 @@ import (
 // settles says whether a write to a side is what a person has said about a pair in conflict: the mirror carried the word
 // when the pass saw it, and of a write in the tenant, the pass has taken it off before.
 func (p *Pass) settles(pair string, side record.Side) bool {
-	tenant, tenantThere := p.seen[record.Tenant][pair]
-	host := p.seen[record.Host][pair]
-	g := p.m.ghosts[pair]
-	// Of a pair whose last write may have landed or not, nobody can tell what the two sides last agreed on.
-	pending := p.known != nil && p.known.history.Get(key(pair)).Intent != nil
-	unsure := p.Policy.Silent || g.agreed == "" || g.excused || g.forgotten || g.loose || g.misled || pending
-	moved := (!tenantThere || tenant.content != g.agreed || tenant.uid != g.uid) && host.content != g.agreed
 	said := p.words[pair] == record.Tenant && side == record.Host || p.words[pair] == record.Host && side == record.Tenant && p.taken[pair]
-	return said && p.Policy.manual() && (moved || unsure)
+	return said && p.Policy.manual() && (p.bothMoved(pair) || p.inDoubt(pair) || p.Policy.Silent)
 }
 
 // takes says whether a write takes a word off a mirror and leaves the content as it is.
@@ -38,13 +31,17 @@ func (m *Model) resolvesWhatSomebodySaid(p *Pass, d record.Decision) {
 	}
 }
 
-// leavesNoWord: once nobody edits, a mirror carries no word any more, unless its pair is held.
-func (m *Model) leavesNoWord(pair string, held bool) {
+// leavesNoWord: once nobody edits, a mirror carries no word any more, unless its pair is held for another reason than that
+// only a person can decide, or cannot be settled so: nothing makes a tenant object match the policy that is there and does not.
+func (m *Model) leavesNoWord(pair string, held record.Reason) {
 	mirror := m.mirror(pair)
-	if mirror == nil || held || m.Policy.Absent {
+	if mirror == nil || m.Policy.Absent {
 		return
 	}
-	if keep, _ := kinds.Word(mirror); keep != "" {
+	keep, _ := kinds.Word(mirror)
+	waits := held == record.Conflict || held == record.NoHistory || held == record.HistoryOff
+	leftOut := m.tenant(pair) != nil && !m.Policy.carries(m.tenant(pair))
+	if keep != "" && (held == "" || waits && !(leftOut && keep == record.Host)) {
 		m.Breaks(ruleWordLeft, "of %s, to keep the %s's", pair, keep)
 	}
 }

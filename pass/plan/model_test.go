@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"flag"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/syncpass/syncpass/e2e/tally"
 	"github.com/syncpass/syncpass/pass/modeltest"
+	"github.com/syncpass/syncpass/policy"
 	"github.com/syncpass/syncpass/record"
 )
 
@@ -84,17 +86,60 @@ func TestAnAgreementInAnOldList(t *testing.T) {
 	require.Empty(t, m.Broken, m.Trace())
 }
 
-// A tenant object that a person's word was about to make again is not ours because there is one now: anybody makes objects
-// in a tenant, and what the mirror was changed to must not be lost to another one's.
-func TestATenantObjectMadeAgainBySomebodyElse(t *testing.T) {
-	m := modeltest.Live(runPass, modeltest.Without{}, []modeltest.Command{
-		{What: modeltest.Edits, Side: record.Tenant, Pair: "x", Text: "1"}, {What: modeltest.APass},
-		{What: modeltest.Edits, Side: record.Host, Pair: "x", Text: "2"},
-		{What: modeltest.Resolves, Side: record.Host, Pair: "x"},
-		{What: modeltest.Deletes, Side: record.Tenant, Pair: "x"},
-		{What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.CrashAfter}},
-		{What: modeltest.Edits, Side: record.Tenant, Pair: "x", Text: "1"},
-		{What: modeltest.APass}, {What: modeltest.APass},
-	})
-	require.Empty(t, m.Broken, m.Trace())
+// Histories that the model found, in which a rule was too strict, or a pass took too much for granted.
+func TestHistoriesThatOnceBrokeARule(t *testing.T) {
+	x := func(what modeltest.What, side record.Side, text string) modeltest.Command {
+		return modeltest.Command{What: what, Side: side, Pair: "x", Text: text}
+	}
+	edits := func(side record.Side, text string) modeltest.Command { return x(modeltest.Edits, side, text) }
+	says := func(side record.Side, text string) modeltest.Command { return x(modeltest.Resolves, side, text) }
+	tenantDeletes := x(modeltest.Deletes, record.Tenant, "")
+	pass := modeltest.Command{What: modeltest.APass}
+	killedAfter := func(write int) modeltest.Command {
+		return modeltest.Command{What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.CrashAfter, At: write}}
+	}
+	hostIs := func(what modeltest.What) modeltest.Command { return modeltest.Command{What: what, Side: record.Host} }
+	policyIs := func(p modeltest.Policy) modeltest.Command {
+		return modeltest.Command{What: modeltest.ChangesPolicy, Policy: p}
+	}
+	begin := []modeltest.Command{edits(record.Tenant, "1"), pass}
+
+	for name, then := range map[string][]modeltest.Command{
+		"a tenant object that a word was to make again was made by somebody else, and what the mirror was changed to is not lost to it": {
+			edits(record.Host, "2"), says(record.Host, ""), tenantDeletes, killedAfter(0), edits(record.Tenant, "1"), pass, pass,
+		},
+		"somebody else made it with the content that the mirror had, once the mirror was gone": {
+			edits(record.Host, "2"), says(record.Host, ""), tenantDeletes, killedAfter(1), x(modeltest.Deletes, record.Host, ""), edits(record.Tenant, "2"),
+		},
+		"somebody else made it with the content that the mirror had, once the mirror had another": {
+			edits(record.Host, "2"), says(record.Host, ""), tenantDeletes, killedAfter(1), edits(record.Host, "3"), edits(record.Tenant, "2"),
+		},
+		"nobody can tell whether it was made and deleted, and so the host's way back to what was agreed on is a conflict, too": {
+			edits(record.Host, "2"), says(record.Host, ""), tenantDeletes, killedAfter(1), edits(record.Host, "1"),
+		},
+		"that is still so for a later pass, and a word settles it": {
+			edits(record.Host, "2"), says(record.Host, ""), tenantDeletes, killedAfter(1), pass, says(record.Host, "1"),
+		},
+		"without a record, nobody can tell whether a word was carried out whose mirror was changed since": {
+			{What: modeltest.LosesRecord}, edits(record.Tenant, "2"), says(record.Tenant, ""), killedAfter(1), edits(record.Host, "1"),
+		},
+		"nor whether one was whose tenant object was changed since": {
+			{What: modeltest.LosesRecord}, says(record.Host, "2"), killedAfter(2), edits(record.Tenant, "3"),
+		},
+		"the host is restored to before a write in the tenant that was intended then, and has landed": {
+			edits(record.Host, "2"), killedAfter(0), hostIs(modeltest.BacksUp), pass, hostIs(modeltest.RestoresAhead), edits(record.Host, "1"),
+		},
+		"a pass that records nothing takes back a write of which nobody has recorded whether it landed": {
+			x(modeltest.LabelsOut, record.Tenant, ""), {What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.AnswerLost, At: 1}},
+			policyIs(modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.TenantWins, Silent: true}),
+			x(modeltest.LabelsOut, record.Tenant, ""), pass,
+			policyIs(modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.Manual}),
+			edits(record.Tenant, "3"), {What: modeltest.Edits, Side: record.Tenant, Pair: "y", Text: "2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := modeltest.Live(runPass, modeltest.Without{}, slices.Concat(begin, then))
+			require.Empty(t, m.Broken, m.Trace())
+		})
+	}
 }

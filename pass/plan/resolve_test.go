@@ -347,6 +347,10 @@ func TestAnInterruptedWordIsRecognised(t *testing.T) {
 			made := w.edited(step.Want, managedBy(kinds.FieldManager), uid("t-made"))
 			w.see(made, w.edited(step.Before.Object))
 		}, "update host TenantChanged"},
+		{"somebody else made the tenant object again with the mirror's content, and then the host changed", 4, func(w *world, step plan.Step) {
+			made := w.edited(step.Want, managedBy("kubectl-create"), uid("t-made"))
+			w.see(made, w.edited(step.Before.Object, data("a", "9")))
+		}, "skip host Conflict"},
 		{"the tenant object was not made again", 4, func(w *world, step plan.Step) {
 			w.see(nil, w.edited(step.Before.Object))
 		}, "skip host Conflict"},

@@ -3,19 +3,14 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/syncpass/syncpass/pass/kinds"
-	"github.com/syncpass/syncpass/policy"
 	"github.com/syncpass/syncpass/record"
 )
-
-// pathSeparator joins a path's keys in an intent; no API key holds a line break.
-const pathSeparator = "\n"
 
 // untouched says by metadata alone whether one side is certainly the object of the last agreement, as it was. On the host,
 // where a restored backup takes the history back as well, an equal resourceVersion says so. A tenant that was restored goes
@@ -126,29 +121,4 @@ func (c *computation) refreshed(p *pair) *record.Baseline {
 // difference lists where the mirror differs from the one wanted.
 func (c *computation) difference(p *pair, want *unstructured.Unstructured) []kinds.Path {
 	return kinds.Difference(kinds.ContentOf(p.kind, record.Host, p.host), kinds.ContentOf(p.kind, record.Host, want))
-}
-
-// intent is what is stored before a write where both sides may change; nil elsewhere, since an authority needs no
-// history to repeat itself.
-func (c *computation) intent(p *pair, side record.Side, target, source, want *unstructured.Unstructured) *record.Intent {
-	if !c.Recording || p.authority != policy.Bidirectional {
-		return nil
-	}
-	other := record.Tenant
-	if side == record.Tenant {
-		other = record.Host
-	}
-	wanted := kinds.ContentOf(p.kind, side, want)
-	intent := &record.Intent{Side: side, Want: c.Hasher.Hash(wanted), Source: c.version(p, other, source)}
-	if target == nil {
-		return intent
-	}
-	intent.Target = c.version(p, side, target)
-	for _, path := range kinds.Difference(kinds.ContentOf(p.kind, side, target), wanted) {
-		if path.At(wanted) != nil {
-			intent.Path = strings.Join(path, pathSeparator)
-			break
-		}
-	}
-	return intent
 }
