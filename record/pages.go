@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -11,8 +12,21 @@ import (
 	"slices"
 )
 
-// Format is the version of the packing that this program writes and the newest that it reads.
-const Format = 1
+// Format is the newest version of the packing that this program writes and reads.
+const Format = formatAhead
+
+const (
+	// formatPlain is that of a page with its own pairs alone.
+	formatPlain = 1
+	// formatAhead is that of page 0 with intents of pairs of other pages: see maxAhead.
+	formatAhead = 2
+)
+
+// maxAhead is how large the intents may be that lie on page 0, whatever pages their pairs are on, in bytes: those of a few
+// hundred pairs. Intents come at the beginning of a pass and go at its end; on page 0, which is in the head, they cost no
+// page but this one, and a pass writes the others once. More of them, which might not fit beside page 0's own pairs, lie
+// with their pairs.
+const maxAhead = 48 << 10
 
 // Sizes are of the stored form of a page, base64, in bytes.
 const (
@@ -72,8 +86,7 @@ func Decode(pages []Page) (*History, error) {
 	var errs []error
 	failed := make([]bool, of)
 	keyIDs := map[string]bool{}
-	var read []map[Key]State
-	pairs := 0
+	read := map[int32]map[Key]State{}
 	for _, p := range pages {
 		if p.Of != of || p.Index < 0 || p.Index >= of {
 			errs = append(errs, newerOr(p, &PageError{p.Index, p.Of, fmt.Errorf("it does not belong to this set of %d", of)}))
@@ -91,21 +104,57 @@ func Decode(pages []Page) (*History, error) {
 		}
 		keyIDs[p.KeyID] = true
 		h.pages[p.Index] = &p
-		read, pairs = append(read, states), pairs+len(states)
-	}
-	h.states = make(map[Key]State, pairs) // growing step by step would take longer than copying
-	for _, states := range read {
-		maps.Copy(h.states, states)
+		read[p.Index] = states
 	}
 	for i, p := range h.pages {
 		if p == nil && !failed[i] {
 			errs = append(errs, &PageError{int32(i), of, ErrPageMissing})
 		}
 	}
+	h.merge(read)
 	if len(keyIDs) == 1 {
 		h.keyID = slices.Collect(maps.Keys(keyIDs))[0]
 	}
 	return h, errors.Join(errs...)
+}
+
+// merge takes what was read, page by page. A pair's intent may be on another page than the rest of it; where it is not
+// where it would be put now, it is moved by the next Encode.
+func (h *History) merge(read map[int32]map[Key]State) {
+	pairs := 0
+	for _, states := range read {
+		pairs += len(states)
+	}
+	h.states = make(map[Key]State, pairs) // growing step by step would take longer than copying
+	together, apart := false, false       // intents of the other pages lie on page 0; on their own
+	for index, states := range read {
+		for k, s := range states {
+			if _, twice := h.intents[k]; s.Intent != nil && !twice {
+				h.keepIntent(k, s.Intent)
+				if pageOf(k, len(h.pages)) != 0 {
+					together, apart = together || index == 0, apart || index != 0
+				}
+			}
+			if known, ok := h.states[k]; ok {
+				s = State{Baseline: cmp.Or(s.Baseline, known.Baseline), Intent: cmp.Or(s.Intent, known.Intent), Standing: cmp.Or(s.Standing, known.Standing)}
+			}
+			h.states[k] = s
+		}
+	}
+	if h.ahead() && apart || !h.ahead() && together {
+		h.moveIntents()
+	}
+}
+
+// ahead says whether intents lie on page 0.
+func (h *History) ahead() bool { return h.intended <= maxAhead }
+
+// moveIntents has all pages packed again that intents are on, or may have been.
+func (h *History) moveIntents() {
+	h.pages[0] = nil
+	for k := range h.intents {
+		h.pages[pageOf(k, len(h.pages))] = nil
+	}
 }
 
 // newerOr is err, unless the page says that it is of a newer format.
@@ -171,17 +220,34 @@ func (h *History) pack() error {
 	if len(changed) == 0 {
 		return nil
 	}
+	ahead := map[Key]State{}
+	if h.ahead() {
+		for k := range h.intents {
+			if pageOf(k, len(h.pages)) != 0 {
+				ahead[k] = State{Intent: h.states[k].Intent}
+			}
+		}
+	}
 	for k, s := range h.states {
 		if states := changed[pageOf(k, len(h.pages))]; states != nil {
+			if _, elsewhere := ahead[k]; elsewhere {
+				s.Intent = nil
+			}
 			states[k] = s
 		}
+	}
+	if states := changed[0]; states != nil {
+		maps.Copy(states, ahead)
 	}
 	for i, states := range changed {
 		body, err := pack(states)
 		if err != nil {
 			return fmt.Errorf("packing page %d of the history: %w", i, err)
 		}
-		p := &Page{Of: int32(len(h.pages)), Index: int32(i), Format: Format, KeyID: h.keyID}
+		p := &Page{Of: int32(len(h.pages)), Index: int32(i), Format: formatPlain, KeyID: h.keyID}
+		if i == 0 && len(ahead) > 0 {
+			p.Format = formatAhead
+		}
 		p.Data = append(p.sum(body), body...)
 		h.pages[i] = p
 	}
@@ -208,8 +274,9 @@ func unpackPage(p Page) (map[Key]State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the data cannot be read: %w", err)
 	}
-	for k := range states {
-		if pageOf(k, int(p.Of)) != int(p.Index) {
+	for k, s := range states {
+		ahead := p.Format >= formatAhead && p.Index == 0 && s.Intent != nil && s == State{Intent: s.Intent}
+		if !ahead && pageOf(k, int(p.Of)) != int(p.Index) {
 			return nil, errors.New("a pair is on the wrong page")
 		}
 	}

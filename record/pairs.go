@@ -21,13 +21,16 @@ const maxString = 512
 type History struct {
 	keyID  string
 	states map[Key]State
+	// intents are the keys of the states that have one, and intended about how many bytes these take packed.
+	intents  map[Key]struct{}
+	intended int
 	// pages are the packed pages, their number a power of two; nil where the page must be packed again.
 	pages []*Page
 }
 
 // NewHistory is an empty history of one page whose hashes are made with the key that keyID names.
 func NewHistory(keyID string) *History {
-	return &History{keyID: keyID, states: map[Key]State{}, pages: make([]*Page, 1)}
+	return &History{keyID: keyID, states: map[Key]State{}, intents: map[Key]struct{}{}, pages: make([]*Page, 1)}
 }
 
 // KeyID names the key of the content hashes; empty where it is unknown or not the same for all pages.
@@ -84,22 +87,66 @@ func (h *History) Set(k Key, s State) {
 		h.Delete(k)
 		return
 	}
-	if h.states[k].equal(s) {
+	before := h.states[k]
+	if before.equal(s) {
 		return
 	}
 	h.states[k] = s
-	h.touch(k)
+	h.touch(k, before, s)
 }
 
 // Delete forgets the pair.
 func (h *History) Delete(k Key) {
-	if _, ok := h.states[k]; ok {
+	if before, ok := h.states[k]; ok {
 		delete(h.states, k)
-		h.touch(k)
+		h.touch(k, before, State{})
 	}
 }
 
-func (h *History) touch(k Key) { h.pages[pageOf(k, len(h.pages))] = nil }
+// touch has the pages packed again that a change is on.
+func (h *History) touch(k Key, before, after State) {
+	own := pageOf(k, len(h.pages))
+	if !(State{Intent: before.Intent}).equal(State{Intent: after.Intent}) {
+		was := h.ahead()
+		h.forgetIntent(k, before.Intent)
+		h.keepIntent(k, after.Intent)
+		switch is := h.ahead(); {
+		case was != is:
+			h.moveIntents()
+			h.pages[own] = nil
+		case is:
+			h.pages[0] = nil
+		default:
+			h.pages[own] = nil
+		}
+	}
+	if before.Intent, after.Intent = nil, nil; !before.equal(after) {
+		h.pages[own] = nil
+	}
+}
+
+func (h *History) keepIntent(k Key, i *Intent) {
+	if i != nil {
+		h.intents[k] = struct{}{}
+		h.intended += intentSize(k, i)
+	}
+}
+
+func (h *History) forgetIntent(k Key, i *Intent) {
+	if i != nil {
+		delete(h.intents, k)
+		h.intended -= intentSize(k, i)
+	}
+}
+
+// intentSize is about what an intent takes packed, in bytes.
+func intentSize(k Key, i *Intent) int {
+	size := len(k.Group) + len(k.Kind) + len(k.Namespace) + len(k.Name) + len(i.Side) + len(i.Path) + 4*hashSize
+	for _, v := range []Version{i.Target, i.Source} {
+		size += len(v.UID) + len(v.ResourceVersion)
+	}
+	return size
+}
 
 // Len is how many keys there are, kinds included.
 func (h *History) Len() int {
@@ -171,7 +218,7 @@ func (h *History) Clone() *History {
 	if h == nil {
 		return NewHistory("")
 	}
-	return &History{keyID: h.keyID, states: maps.Clone(h.states), pages: slices.Clone(h.pages)}
+	return &History{keyID: h.keyID, states: maps.Clone(h.states), intents: maps.Clone(h.intents), intended: h.intended, pages: slices.Clone(h.pages)}
 }
 
 // Compare orders keys by group, kind, namespace and name.

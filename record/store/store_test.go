@@ -40,10 +40,14 @@ func fill(h *record.History, pairs, n int) {
 func intend(h *record.History, pairs int) {
 	for i := range pairs {
 		s := h.Get(key(i))
-		v := state(i, 0).Baseline.Host
-		s.Intent = &record.Intent{Side: record.Host, Target: v, Source: v, Path: "data.a"}
+		s.Intent = intent(i)
 		h.Set(key(i), s)
 	}
+}
+
+func intent(i int) *record.Intent {
+	v := state(i, 0).Baseline.Host
+	return &record.Intent{Side: record.Host, Target: v, Source: v, Path: "data.a"}
 }
 
 func entry(passID string) record.Entry {
