@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"sync"
@@ -98,8 +99,8 @@ func (r *recording) intend(p *plan.Plan) {
 		if !step.Writes() || step.Intent == nil && r.history.Get(step.Key).Intent == nil {
 			continue
 		}
-		state := step.State
-		state.Intent = step.Intent
+		state := step.State // with an earlier intent where this pass could not settle it
+		state.Intent = cmp.Or(step.Intent, state.Intent)
 		r.history.Set(step.Key, state)
 	}
 }
@@ -154,14 +155,14 @@ func (r *recording) baseline(result *apply.Result) *record.Baseline {
 // stays as it was.
 func (r *recording) stand(result *apply.Result) {
 	step, d := result.Step, result.Decision
-	state := record.State{Baseline: step.State.Baseline, Standing: step.State.Standing}
+	state := step.State
 	switch {
 	case r.otherTenant:
 		// The history is another tenant's than the one that answers: what it knows stays as it was, also of a pair that is
 		// held for a reason of its own.
 		state = r.history.Get(step.Key)
 	case result.Unknown:
-		state.Intent = step.Intent
+		state.Intent = cmp.Or(step.Intent, state.Intent)
 	}
 	if d.Reason == record.NotAttempted {
 		r.set(step.Key, state)

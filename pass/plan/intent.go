@@ -53,8 +53,8 @@ func (c *computation) intent(p *pair, side record.Side, target, source, want *un
 //	anything else                    | nobody can tell whether they agreed before or after it, so both sides count as changed
 func (c *computation) settle(p *pair) {
 	intent := p.state.Intent
-	if intent == nil {
-		return
+	if intent == nil || intent.Side == record.Tenant && p.retired {
+		return // of a kind that left the policy nobody reads the tenant's side; the question stays until somebody does
 	}
 	p.settled = true
 	p.state.Intent = nil

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -112,7 +113,7 @@ func (r *modelPass) intend() {
 	for i := range r.plan.Steps {
 		if step := &r.plan.Steps[i]; step.Writes() {
 			state := step.State
-			if state.Intent = step.Intent; r.m.Without.Intents {
+			if state.Intent = cmp.Or(step.Intent, state.Intent); r.m.Without.Intents {
 				state.Intent = nil
 			}
 			r.history.Set(step.Key, state)
@@ -207,7 +208,8 @@ func (r *modelPass) skips(i int, reason record.Reason) {
 // carryOut sends the write of one step, and says what there is to remember then.
 func (r *modelPass) carryOut(i int) record.State {
 	step := &r.plan.Steps[i]
-	before, unknown := record.State{Baseline: step.State.Baseline}, record.State{Baseline: step.State.Baseline, Intent: step.Intent}
+	before := record.State{Baseline: step.State.Baseline, Intent: step.State.Intent}
+	unknown := record.State{Baseline: step.State.Baseline, Intent: cmp.Or(step.Intent, step.State.Intent)}
 	host := step.Source
 	if step.Before != nil {
 		taken, goes := r.takeWord(i)

@@ -129,6 +129,13 @@ func TestHistoriesThatOnceBrokeARule(t *testing.T) {
 		"the host is restored to before a write in the tenant that was intended then, and has landed": {
 			edits(record.Host, "2"), killedAfter(0), hostIs(modeltest.BacksUp), pass, hostIs(modeltest.RestoresAhead), edits(record.Host, "1"),
 		},
+		"a kind leaves the policy and comes back with a write in the tenant open, which nobody could look at meanwhile": {
+			edits(record.Host, "3"), {What: modeltest.Edits, Side: record.Tenant, Pair: "y", Text: "1"},
+			{What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.CrashBefore, At: 3}},
+			policyIs(modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.Manual, Absent: true, Retire: true, Selecting: true}),
+			{What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.PeopleBetween, At: 1, Before: []modeltest.Command{edits(record.Host, "2")}}},
+			policyIs(modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.Manual}),
+		},
 		"a pass that records nothing takes back a write of which nobody has recorded whether it landed": {
 			x(modeltest.LabelsOut, record.Tenant, ""), {What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.AnswerLost, At: 1}},
 			policyIs(modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.TenantWins, Silent: true}),

@@ -168,7 +168,7 @@ type Step struct {
 	Held record.Reason
 	// Source is the other side of the pair as it was read; nil where it is gone.
 	Source *unstructured.Unstructured
-	// State is what history knows of the pair, with any earlier intent settled.
+	// State is what history knows of the pair, with any earlier intent settled that could be.
 	State record.State
 	// Intent is stored before the write where both sides may change.
 	Intent *record.Intent
