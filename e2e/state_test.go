@@ -128,13 +128,13 @@ func faultsOfState() []fault {
 		damaged("F25 the history is of a page count that cannot be", func(status object) { history(status)["of"] = int64(3) }, "must be a power of two"),
 		{name: "F25 the history is of a newer version", exit: 5, nothing: true, says: []string{"SyncDecision ", "the history was written by a newer version of syncpass; upgrade this one"},
 			spoil: func(t *testing.T, p *duePlace) {
-				p.editStatus(t, func(status object) { history(status)["format"] = int64(2) })
+				p.editStatus(t, func(status object) { history(status)["format"] = int64(record.Format + 1) })
 			},
 			check: func(t *testing.T, p *duePlace, spoilt spoiltPass) {
 				nothingWritten(t, p, spoilt)
 				format, _, err := unstructured.NestedInt64(p.decision(t).Object, "status", "history", "format")
 				require.NoError(t, err)
-				require.EqualValues(t, 2, format, "what the newer version recorded is kept")
+				require.EqualValues(t, record.Format+1, format, "what the newer version recorded is kept")
 			},
 			mend: func(t *testing.T, p *duePlace) {
 				p.editStatus(t, func(status object) { history(status)["format"] = int64(1) })
