@@ -13,6 +13,9 @@ const (
 	smallMemory = 48 << 20
 	// largeHeap is from where on so little of smallMemory is free that a pace by what is in use is the better one.
 	largeHeap = smallMemory / 2
+	// fewCollections is how many collections a process that takes little comes to. One that comes to more takes much one
+	// after the other, or smallMemory with something else than its heap, and then the limit alone would never let it be.
+	fewCollections = 10
 	// largePace is how much of what is in use may come on top as garbage, in percent. Less than Go's 100, since a pass
 	// holds much for a short time: it costs a few percent of the processor time, and saves a third of the memory.
 	largePace = 40
@@ -23,8 +26,9 @@ const (
 func collectSparingly() {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(smallMemory)
+	collections := 0
 	afterCollection(func() (again bool) {
-		if heapInUse() < largeHeap {
+		if collections++; heapInUse() < largeHeap && collections < fewCollections {
 			return true
 		}
 		debug.SetGCPercent(largePace)
