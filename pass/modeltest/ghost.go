@@ -52,13 +52,13 @@ func (p *Pass) inDoubt(pair string) bool {
 	return g.agreed == "" || g.excused || g.forgotten || g.loose || g.misled || p.leftNoTrace(pair)
 }
 
-// leftNoTrace says whether an earlier pass was about to make a tenant object and recorded no outcome, and this one saw none:
-// it may have been made and deleted, or never have been made.
+// leftNoTrace says whether an earlier pass was about to write a tenant object and recorded no outcome, and this one saw none:
+// it may have been written before it was deleted or left out, or never have been.
 func (p *Pass) leftNoTrace(pair string) bool {
 	if p.known == nil {
 		return false
 	}
 	intent := p.known.history.Get(key(pair)).Intent
 	_, there := p.seen[record.Tenant][pair]
-	return intent != nil && intent.Side == record.Tenant && intent.Target.UID == "" && !there
+	return intent != nil && intent.Side == record.Tenant && !there
 }

@@ -136,6 +136,10 @@ func TestHistoriesThatOnceBrokeARule(t *testing.T) {
 			{What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.PeopleBetween, At: 1, Before: []modeltest.Command{edits(record.Host, "2")}}},
 			policyIs(modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.Manual}),
 		},
+		"the policy leaves out an object whose write in the tenant is open, and nobody can tell whether it landed": {
+			x(modeltest.LabelsOut, record.Tenant, ""), pass, edits(record.Host, "2"), killedAfter(1),
+			policyIs(modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.Manual, Selecting: true}),
+		},
 		"a pass that records nothing takes back a write of which nobody has recorded whether it landed": {
 			x(modeltest.LabelsOut, record.Tenant, ""), {What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.AnswerLost, At: 1}},
 			policyIs(modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.TenantWins, Silent: true}),
