@@ -99,6 +99,31 @@ func TestAFewIntentsThatAnOlderVersionLeftWithTheirPairsAreMoved(t *testing.T) {
 	require.Equal(t, encode(t, h), encode(t, read))
 }
 
+// A pass that reserves few writes after one that reserved many may die once the head is written.
+func TestOfTwoIntentsOfAPairTheOneOnTheFirstPageCounts(t *testing.T) {
+	many, few := filled(10_000), filled(10_000)
+	intended(many, 400)
+	intended(few, 100)
+	for k := range few.intents {
+		state := few.Get(k)
+		newer := *state.Intent
+		newer.Want = hash(7)
+		few.Set(k, State{Baseline: state.Baseline, Intent: &newer})
+	}
+	torn := encode(t, many)
+	torn[0] = encode(t, few)[0]
+	for range 20 { // whatever the order of a map
+		read, err := Decode(torn)
+		require.NoError(t, err)
+		for k := range few.intents {
+			require.Equal(t, few.Get(k), read.Get(k))
+		}
+		again, err := Decode(encode(t, read))
+		require.NoError(t, err)
+		require.Equal(t, contents(read), contents(again), "no older intent is left on its own page")
+	}
+}
+
 func TestOnlyAnIntentMayBeOnTheFirstPageInPlaceOfItsOwn(t *testing.T) {
 	var stray Key
 	for i := 0; stray.Name == "" || pageOf(stray, 2) == 0; i++ {

@@ -118,8 +118,9 @@ func Decode(pages []Page) (*History, error) {
 	return h, errors.Join(errs...)
 }
 
-// merge takes what was read, page by page. A pair's intent may be on another page than the rest of it; where it is not
-// where it would be put now, it is moved by the next Encode.
+// merge takes what was read, page by page in their order. A pair's intent may be on page 0 and the rest of it on its own;
+// where both have one, page 0's counts, since the head is written first. One that is not where it would be put now is moved
+// by the next Encode.
 func (h *History) merge(read map[int32]map[Key]State) {
 	pairs := 0
 	for _, states := range read {
@@ -127,17 +128,16 @@ func (h *History) merge(read map[int32]map[Key]State) {
 	}
 	h.states = make(map[Key]State, pairs) // growing step by step would take longer than copying
 	together, apart := false, false       // intents of the other pages lie on page 0; on their own
-	for index, states := range read {
-		for k, s := range states {
-			if _, twice := h.intents[k]; s.Intent != nil && !twice {
-				h.keepIntent(k, s.Intent)
-				if pageOf(k, len(h.pages)) != 0 {
-					together, apart = together || index == 0, apart || index != 0
-				}
+	for index := range int32(len(h.pages)) {
+		for k, s := range read[index] {
+			if s.Intent != nil && pageOf(k, len(h.pages)) != 0 {
+				together, apart = together || index == 0, apart || index != 0
 			}
 			if known, ok := h.states[k]; ok {
-				s = State{Baseline: cmp.Or(s.Baseline, known.Baseline), Intent: cmp.Or(s.Intent, known.Intent), Standing: cmp.Or(s.Standing, known.Standing)}
+				h.forgetIntent(k, known.Intent)
+				s = State{Baseline: cmp.Or(known.Baseline, s.Baseline), Intent: cmp.Or(known.Intent, s.Intent), Standing: cmp.Or(known.Standing, s.Standing)}
 			}
+			h.keepIntent(k, s.Intent)
 			h.states[k] = s
 		}
 	}
