@@ -169,14 +169,15 @@ func (h *History) Pairs() int {
 	return n
 }
 
-// Has says whether any pair of a kind is remembered.
-func (h *History) Has(group, kind string) bool {
+// Count is how many pairs of a kind are remembered.
+func (h *History) Count(group, kind string) int {
+	n := 0
 	for k := range h.Of(group, kind) {
 		if k.Name != "" {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // Of are the keys of one kind, in no order.

@@ -23,8 +23,8 @@ import (
 // acceptMetadata asks for metadata alone, in protobuf.
 const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// metadataLimit is how many objects of a list one answer has: few requests, and an answer stays below a few megabytes.
-const metadataLimit = 2000
+// metadataLimit is how many objects of a list one answer has, as in a pass.
+const metadataLimit = 20_000
 
 var metadataDecoder = func() runtime.Decoder {
 	scheme := runtime.NewScheme()

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -56,13 +57,17 @@ type Object struct {
 }
 
 // Crosses asks whether a tenant object crosses: whether its kind lets it, and the policy carries it.
-func Crosses(kind Kind, object *unstructured.Unstructured) bool {
+func Crosses(kind Kind, object metav1.Object) bool {
 	return kind.Rules().Carry(object) && MayCross(kind, object)
 }
 
-// MayCross asks a kind whether an object of it may cross, whatever the policy says.
-func MayCross(kind Kind, object *unstructured.Unstructured) bool {
-	typeOf, _, _ := unstructured.NestedString(object.Object, "type") // only Secrets have one, and it is a string
+// MayCross asks a kind whether an object of it may cross, whatever the policy says. Of metadata alone nobody can tell a
+// Secret's type: see CrossingFields.
+func MayCross(kind Kind, object metav1.Object) bool {
+	typeOf := ""
+	if whole, ok := object.(*unstructured.Unstructured); ok {
+		typeOf, _, _ = unstructured.NestedString(whole.Object, "type") // only Secrets have one, and it is a string
+	}
 	return kind.Crosses(Object{
 		Namespace: object.GetNamespace(), Name: object.GetName(), Type: typeOf, Labels: object.GetLabels(), Annotations: object.GetAnnotations(),
 	})

@@ -3,7 +3,7 @@ package kinds
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -32,7 +32,7 @@ type Reference struct {
 const EachItem = ""
 
 // Carry says whether a tenant object is one that the policy carries.
-func (r Rules) Carry(object *unstructured.Unstructured) bool {
+func (r Rules) Carry(object metav1.Object) bool {
 	return r.CarryFrom(object.GetNamespace()) && (r.Selector == nil || r.Selector.Matches(labels.Set(object.GetLabels())))
 }
 

@@ -83,7 +83,7 @@ func (in *Input) pairs(snapshot KindSnapshot) []*pair {
 	}
 	for key := range in.History.Of(group.Group, group.Kind) {
 		name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
-		if _, quiet := snapshot.Quiet[name]; !quiet && key.Name != "" {
+		if !snapshot.Quiet[name] && key.Name != "" {
 			at(name)
 		}
 	}

@@ -40,7 +40,7 @@ type KindSnapshot struct {
 	Tenant, Host []*unstructured.Unstructured
 	// Quiet, where it is not nil, are the pairs that are certainly as they were when they last agreed: see Survey. Their
 	// objects are not among Tenant and Host, and nothing is decided about them.
-	Quiet map[types.NamespacedName]struct{}
+	Quiet map[types.NamespacedName]bool
 	// Apart are tenant objects that are known not to cross, Others host objects that are known to be no mirrors of this
 	// tenant, where only that was read of them: metadata alone.
 	Apart, Others []*unstructured.Unstructured

@@ -69,7 +69,7 @@ func (c *computation) missing(referral kinds.Referral, namespace string) string 
 		return notCarried
 	}
 	name := types.NamespacedName{Namespace: namespace, Name: referral.Name}
-	if _, quiet := kind.snapshot.Quiet[name]; quiet {
+	if kind.snapshot.Quiet[name] {
 		return ""
 	}
 	_, malformed := kind.snapshot.Malformed[name]

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,16 +26,17 @@ type Survey struct {
 	group schema.GroupKind
 	runs  bool
 	// tokens are the Secrets with Pods' tokens, by name.
-	tokens       map[string]TokenSecret
-	tenant, host map[types.NamespacedName]bool // whether it is as it was
-	apart        []*unstructured.Unstructured
-	others       []*unstructured.Unstructured
+	tokens map[string]TokenSecret
+	// expected is about how many pairs there are.
+	expected      int
+	tenant, host  map[types.NamespacedName]bool // by pair, whether it is as it was
+	apart, others map[types.NamespacedName]*unstructured.Unstructured
 }
 
 // Surveyed is what a Survey came to.
 type Surveyed struct {
-	// Quiet are the pairs whose content need not be read.
-	Quiet map[types.NamespacedName]struct{}
+	// Quiet are the pairs whose content need not be read, all true.
+	Quiet map[types.NamespacedName]bool
 	// Tenant are the other objects of the tenant, Host the other mirrors by their names on the host: the ones to be read.
 	Tenant, Host []types.NamespacedName
 	// Apart are the tenant's objects that never cross or that the policy leaves out, Others the objects on the host that
@@ -52,15 +54,16 @@ func NewSurvey(in Input, snapshot KindSnapshot) *Survey {
 	rules, err := rulesOf(snapshot.Resource)
 	_, runs := kinds.For(group).(kinds.Runs)
 	known := in.History.Get(record.Key{Group: group.Group, Kind: group.Kind})
+	expected := in.History.Count(group.Group, group.Kind)
 	switch {
-	case err != nil, !in.Recording, !in.History.Has(group.Group, group.Kind), snapshot.Retired, kinds.IsNode(group):
+	case err != nil, !in.Recording, expected == 0, snapshot.Retired, kinds.IsNode(group):
 		return nil
 	case runs && slices.ContainsFunc(in.Snapshot.Kinds, func(k KindSnapshot) bool { return kinds.IsNode(k.GroupKind()) }):
 		return nil
 	case !sameTerms(known, in.terms(kinds.For(group), snapshot.Resource)):
 		return nil
 	}
-	s := &Survey{in: &in, kind: kinds.With(group, rules), group: group, runs: runs, tokens: map[string]TokenSecret{}}
+	s := &Survey{in: &in, kind: kinds.With(group, rules), group: group, runs: runs, expected: expected, tokens: map[string]TokenSecret{}}
 	for _, secret := range snapshot.Tokens {
 		s.tokens[secret.Name] = secret
 	}
@@ -71,37 +74,54 @@ func NewSurvey(in Input, snapshot KindSnapshot) *Survey {
 
 // Restart forgets what was told of a side, whose list begins anew.
 func (s *Survey) Restart(side record.Side) {
+	seen, rest := make(map[types.NamespacedName]bool, s.expected), map[types.NamespacedName]*unstructured.Unstructured{}
 	if side == record.Tenant {
-		s.tenant, s.apart = map[types.NamespacedName]bool{}, nil
+		s.tenant, s.apart = seen, rest
 		return
 	}
-	s.host, s.others = map[types.NamespacedName]bool{}, nil
+	s.host, s.others = seen, rest
 }
 
-// See is told of one object.
-func (s *Survey) See(side record.Side, object metav1.Object) {
+// See is told of one object. Again says that it was told of it before, and nothing comes of that.
+func (s *Survey) See(side record.Side, object metav1.Object) (again bool) {
 	if side == record.Host {
-		s.seeHost(object)
-		return
+		return s.seeHost(object)
 	}
-	name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-	partial := s.partial(object)
-	if !kinds.Crosses(s.kind, partial) {
-		s.apart = append(s.apart, partial)
-		return
+	name := nameOf(object)
+	if !kinds.Crosses(s.kind, object) {
+		return s.keep(s.apart, object)
 	}
 	known := s.agreement(name)
-	s.tenant[name] = known != nil && asItWas(record.Tenant, object, known)
+	return tell(s.tenant, name, known != nil && asItWas(record.Tenant, object, known))
 }
 
-func (s *Survey) seeHost(object metav1.Object) {
+func (s *Survey) seeHost(object metav1.Object) (again bool) {
 	name, owned := s.in.Mapping.Identify(s.kind, s.group.Kind, object)
 	if owned != kinds.Ours {
-		s.others = append(s.others, s.partial(object))
-		return
+		return s.keep(s.others, object)
 	}
 	known := s.agreement(name)
-	s.host[name] = known != nil && asItWas(record.Host, object, known) && s.in.Mapping.Stamped(object, partialOf(known.Tenant.UID)) && s.provided(object)
+	return tell(s.host, name, known != nil && asItWas(record.Host, object, known) &&
+		s.in.Mapping.Stamped(object, partialOf(known.Tenant.UID)) && s.provided(object))
+}
+
+func tell(seen map[types.NamespacedName]bool, pair types.NamespacedName, asItWas bool) (again bool) {
+	if _, again = seen[pair]; !again {
+		seen[pair] = asItWas
+	}
+	return again
+}
+
+func (s *Survey) keep(rest map[types.NamespacedName]*unstructured.Unstructured, object metav1.Object) (again bool) {
+	name := nameOf(object)
+	if _, again = rest[name]; !again {
+		rest[name] = s.partial(object)
+	}
+	return again
+}
+
+func nameOf(object metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // agreement is the last one of a pair that nothing is open about.
@@ -147,18 +167,17 @@ func (s *Survey) partial(object metav1.Object) *unstructured.Unstructured {
 
 func partialOf(uid types.UID) metav1.Object { return &metav1.ObjectMeta{UID: uid} }
 
-// Result sorts what was told.
+// Result sorts what was told, and ends the survey.
 func (s *Survey) Result() Surveyed {
-	found := Surveyed{Quiet: map[types.NamespacedName]struct{}{}, Apart: s.apart, Others: s.others}
+	found := Surveyed{Quiet: s.tenant, Apart: slices.Collect(maps.Values(s.apart)), Others: slices.Collect(maps.Values(s.others))}
 	for name, asItWas := range s.tenant {
-		if asItWas && s.host[name] {
-			found.Quiet[name] = struct{}{}
-			continue
+		if !asItWas || !s.host[name] {
+			delete(s.tenant, name)
+			found.Tenant = append(found.Tenant, name)
 		}
-		found.Tenant = append(found.Tenant, name)
 	}
 	for name := range s.host {
-		if _, quiet := found.Quiet[name]; !quiet {
+		if !found.Quiet[name] {
 			found.Host = append(found.Host, s.in.mirror(s.kind, name))
 		}
 	}
@@ -227,7 +246,7 @@ func unlisted(snapshot KindSnapshot, named map[types.NamespacedName]bool) []type
 	}
 	var found []types.NamespacedName
 	for name := range named {
-		if _, quiet := snapshot.Quiet[name]; !quiet && !there[name] {
+		if !snapshot.Quiet[name] && !there[name] {
 			found = append(found, name)
 		}
 	}

@@ -115,7 +115,7 @@ func TestASurveyAsksForWhatMayHaveChanged(t *testing.T) {
 			test.given(w, tenant, host)
 			less, surveys := surveyed(w.input())
 			require.True(t, surveys)
-			_, quiet := less.Snapshot.Kinds[0].Quiet[types.NamespacedName{Namespace: "default", Name: "app"}]
+			quiet := less.Snapshot.Kinds[0].Quiet[types.NamespacedName{Namespace: "default", Name: "app"}]
 			require.Equal(t, test.quiet, quiet)
 			require.Equal(t, plan.Compute(w.input()), plan.Compute(less))
 		})

@@ -70,13 +70,13 @@ func surveySides(ctx context.Context, k *plan.KindSnapshot, survey *plan.Survey,
 			survey.Restart(record.Host)
 		},
 		fixed: func(string) { settle() },
-		see:   func(object *metav1.PartialObjectMetadata) { survey.See(record.Host, object) },
+		see:   func(object *metav1.PartialObjectMetadata) bool { return survey.See(record.Host, object) },
 	}
 	objects := metadataList{
 		collection: tenant,
 		begin:      func() { survey.Restart(record.Tenant) },
 		fixed:      func(version string) { k.TenantVersion = version },
-		see:        func(object *metav1.PartialObjectMetadata) { survey.See(record.Tenant, object) },
+		see:        func(object *metav1.PartialObjectMetadata) bool { return survey.See(record.Tenant, object) },
 	}
 	objects.fields = kinds.CrossingFields(tenant.groupVersionKind().GroupKind())
 	var hostErr, tenantErr error

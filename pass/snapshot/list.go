@@ -117,7 +117,15 @@ func (c collection) once(ctx context.Context, size int) (_ list, err error) {
 		}
 	}()
 	found := newList()
-	err = c.pages(ctx, "application/json", size, func(body []byte) (next string, err error) {
+	err = c.pages("application/json", size, func(request *rest.Request) (next string, err error) {
+		answer := request.Do(ctx)
+		if err := answer.Error(); err != nil { // with the server's own words, which Raw leaves out
+			return "", err
+		}
+		body, err := answer.Raw()
+		if err != nil {
+			return "", err
+		}
 		page, err := decodePage(body, c.groupVersionKind())
 		if err != nil {
 			return "", err
@@ -142,9 +150,9 @@ func (c collection) once(ctx context.Context, size int) (_ list, err error) {
 	return *found, nil
 }
 
-// pages asks for the collection in answers of a size, one after the other. read takes each, and says by which token the list
-// goes on; empty where that was all.
-func (c collection) pages(ctx context.Context, accept string, size int, read func(body []byte) (next string, err error)) error {
+// pages asks for the collection in answers of a size, one after the other. ask sends each request and reads its answer, and
+// says by which token the list goes on; empty where that was all.
+func (c collection) pages(accept string, size int, ask func(*rest.Request) (next string, err error)) error {
 	token := ""
 	for range maxPages {
 		request := c.client.Get().AbsPath(c.path()).SetHeader("Accept", accept).
@@ -152,15 +160,7 @@ func (c collection) pages(ctx context.Context, accept string, size int, read fun
 		if c.fields != "" {
 			request.Param("fieldSelector", c.fields)
 		}
-		answer := request.Do(ctx)
-		if err := answer.Error(); err != nil { // with the server's own words, which Raw leaves out
-			return err
-		}
-		body, err := answer.Raw()
-		if err != nil {
-			return err
-		}
-		next, err := read(body)
+		next, err := ask(request)
 		switch {
 		case err != nil || next == "":
 			return err
@@ -220,8 +220,11 @@ func (l *list) add(raw json.RawMessage, c collection) error {
 	}
 	object := &unstructured.Unstructured{Object: content}
 	name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-	if err := c.misplaced(name, l.seen[name]); err != nil {
+	if err := c.misplaced(name); err != nil {
 		return err
+	}
+	if l.seen[name] {
+		return twice(name)
 	}
 	l.seen[name] = true
 	if c.only != nil && !c.only[name] {
@@ -251,13 +254,11 @@ func dropFieldSets(object *unstructured.Unstructured) {
 }
 
 // misplaced says what is wrong with an item's name or place, which spoils the list.
-func (c collection) misplaced(name types.NamespacedName, twice bool) error {
+func (c collection) misplaced(name types.NamespacedName) error {
 	isNode := c.groupVersionKind() == nodeKind
 	switch {
 	case name.Name == "" || len(rest.IsValidPathSegmentName(name.Name)) > 0 || strings.ContainsFunc(name.Name, unnameable):
 		return fmt.Errorf("%w: an item is named %q", errNotAList, clip(name.Name))
-	case twice:
-		return fmt.Errorf("%w: item %q is there twice", errNotAList, clip(name.String()))
 	case c.namespace != "" && name.Namespace == c.namespace: // it was asked for
 	case isNode && name.Namespace != "", !isNode && len(utilvalidation.IsDNS1123Label(name.Namespace)) > 0:
 		return fmt.Errorf("%w: item %q is in namespace %q", errNotAList, clip(name.Name), clip(name.Namespace))
@@ -265,6 +266,11 @@ func (c collection) misplaced(name types.NamespacedName, twice bool) error {
 		return fmt.Errorf("%w: item %q is in namespace %q, asked was for %q", errNotAList, clip(name.Name), clip(name.Namespace), c.namespace)
 	}
 	return nil
+}
+
+// twice is what is wrong with a list that has an item two times.
+func twice(name types.NamespacedName) error {
+	return fmt.Errorf("%w: item %q is there twice", errNotAList, clip(name.String()))
 }
 
 // unnameable says that no API server lets a name have this character; it might end up on a terminal.

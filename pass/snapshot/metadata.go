@@ -1,20 +1,18 @@
 package snapshot
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
 )
 
-// metadataPageSize is larger than pageSize: an item's metadata is a kilobyte or so.
-const metadataPageSize = 2000
+// metadataPageSize is much larger than pageSize: of an item's metadata nothing is held but what it tells. An API server
+// answers the first page from memory, and reads the further ones from etcd where nothing of the kind was written for some
+// minutes, which is twice the work; and each page is a journey.
+const metadataPageSize = 20_000
 
 // acceptMetadata asks for the metadata of a list's items alone, in protobuf where the server has it
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches).
@@ -25,20 +23,14 @@ const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMeta
 // malformed object from the others, and an answer that is no list at all from one that an older server gives.
 var errNoMetadata = errors.New("the server gives no metadata-only list")
 
-var metadataDecoder = sync.OnceValue(func() runtime.Decoder {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(metav1.AddMetaToScheme(scheme))
-	return serializer.NewCodecFactory(scheme).UniversalDeserializer()
-})
-
 // metadataList lists the metadata of a collection.
 type metadataList struct {
 	collection
 	// begin is told when the list begins, again where it begins anew, and see of each item; never by several goroutines at
-	// once. fixed is told the resourceVersion that the list shows.
+	// once. See says whether it was told of the item before. fixed is told the resourceVersion that the list shows.
 	begin func()
 	fixed func(version string)
-	see   func(*metav1.PartialObjectMetadata)
+	see   func(*metav1.PartialObjectMetadata) (again bool)
 }
 
 // all lists the metadata as collection.all does whole objects, without keeping any of it.
@@ -50,47 +42,40 @@ func (l metadataList) all(ctx context.Context) error {
 }
 
 func (l metadataList) once(ctx context.Context, size int) error {
-	seen := map[types.NamespacedName]struct{}{}
-	defer func() { l.left.take(-int64(len(seen)) * seenBytes) }() // the content that is read later counts by itself
+	seen := int64(0)
+	defer func() { l.left.take(-seen * seenBytes) }() // the content that is read later counts by itself
 	first := true
-	return l.pages(ctx, acceptMetadata, size, func(body []byte) (next string, err error) {
-		page, err := decodeMetadata(body)
-		if err != nil {
-			return "", err
+	return l.pages(acceptMetadata, size, func(request *rest.Request) (next string, err error) {
+		page := metadataPage{
+			begin: func(list metav1.ListMeta) {
+				if first {
+					l.fixed(list.ResourceVersion)
+					first = false
+				}
+			},
+			each: func(item *metav1.PartialObjectMetadata) error {
+				seen++
+				return l.take(item)
+			},
 		}
-		if first {
-			l.fixed(page.ResourceVersion)
-			first = false
-		}
-		for i := range page.Items {
-			item := &page.Items[i]
-			name := types.NamespacedName{Namespace: item.Namespace, Name: item.Name}
-			_, twice := seen[name]
-			if err := l.misplaced(name, twice); err != nil {
-				return "", err
-			}
-			if item.UID == "" || item.ResourceVersion == "" {
-				return "", errNoMetadata // reading everything tells such an object from the others
-			}
-			seen[name] = struct{}{}
-			if !l.left.take(seenBytes) {
-				return "", l.tooMuch()
-			}
-			l.see(item)
-		}
-		return page.Continue, nil
+		err = page.ask(ctx, request)
+		return page.list.Continue, err
 	})
 }
 
-// decodeMetadata takes nothing for a list that is none.
-func decodeMetadata(body []byte) (*metav1.PartialObjectMetadataList, error) {
-	object, _, err := metadataDecoder().Decode(body, nil, nil)
-	page, ok := object.(*metav1.PartialObjectMetadataList)
-	switch {
-	case err != nil, !ok, page.ResourceVersion == "":
-		return nil, errNoMetadata
-	case page.Items == nil && bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")): // protobuf does not tell none from an empty list
-		return nil, errNoMetadata
+// take tells of one item.
+func (l metadataList) take(item *metav1.PartialObjectMetadata) error {
+	name := types.NamespacedName{Namespace: item.Namespace, Name: item.Name}
+	if err := l.misplaced(name); err != nil {
+		return err
 	}
-	return page, nil
+	switch {
+	case item.UID == "" || item.ResourceVersion == "":
+		return errNoMetadata // reading everything tells such an object from the others
+	case !l.left.take(seenBytes):
+		return l.tooMuch()
+	case l.see(item):
+		return twice(name)
+	}
+	return nil
 }

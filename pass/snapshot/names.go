@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/syncpass/syncpass/pass/access"
@@ -35,23 +36,22 @@ func Names(ctx context.Context, tenant *access.Cluster, kinds []schema.GroupVers
 }
 
 func names(ctx context.Context, tenant *access.Cluster, resource schema.GroupVersionResource) ([]string, error) {
-	data, err := tenant.Discovery().RESTClient().Get().AbsPath(collection{resource: resource}.path()).
+	request := tenant.Discovery().RESTClient().Get().AbsPath(collection{resource: resource}.path()).
 		Param("limit", strconv.Itoa(maxNames)).
-		SetHeader("Accept", acceptMetadata).
-		DoRaw(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("listing %s in the tenant: %w", resource.Resource, err)
+		SetHeader("Accept", acceptMetadata)
+	found := []string{}
+	page := metadataPage{
+		begin: func(metav1.ListMeta) {},
+		each: func(item *metav1.PartialObjectMetadata) error {
+			// What does not print is no name, and a shell would print it.
+			if name := item.Namespace + "/" + item.Name; record.Plain(name, record.MaxMessage) == name {
+				found = append(found, name)
+			}
+			return nil
+		},
 	}
-	list, err := decodeMetadata(data)
-	if err != nil {
+	if err := page.ask(ctx, request); err != nil {
 		return nil, fmt.Errorf("listing %s in the tenant: %w", resource.Resource, err)
-	}
-	found := make([]string, 0, len(list.Items))
-	for _, item := range list.Items {
-		// What does not print is no name, and a shell would print it.
-		if name := item.Namespace + "/" + item.Name; record.Plain(name, record.MaxMessage) == name {
-			found = append(found, name)
-		}
 	}
 	return found, nil
 }
