@@ -75,6 +75,13 @@ func (p Path) At(content Content) any {
 	return value
 }
 
+// AsksWriters is a kind whose rules ask who set which field of a tenant object, by its managedFields. Of all others a
+// snapshot does without these sets of fields, which are most of what an object takes in memory.
+type AsksWriters interface {
+	// AsksWriters does nothing but say so.
+	AsksWriters()
+}
+
 // ManagedByUs says whether the field at the path, or anything below it, is ours by managedFields, the API server's own
 // account of who set each field last
 // (https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management). A field within one that the API

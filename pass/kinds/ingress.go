@@ -10,6 +10,9 @@ import (
 // back. Names in the annotations of an ingress controller are not known to be names, and cross as they are.
 type ingress struct{ Generic }
 
+// AsksWriters implements [AsksWriters]: see ReflectStatus.
+func (i ingress) AsksWriters() {}
+
 // Project renames what the Ingress refers to. An Ingress without a class takes the host's default.
 func (i ingress) Project(m Mapping, tenant, host, mirror *unstructured.Unstructured) {
 	spec := child(mirror.Object, "spec")

@@ -20,6 +20,9 @@ import (
 //	a name                    | the host's class of that name
 type persistentVolumeClaim struct{ Generic }
 
+// AsksWriters implements [AsksWriters]: see ReflectStatus.
+func (c persistentVolumeClaim) AsksWriters() {}
+
 // Disown removes the volume, which is one of each side's own. The annotations of binding are reserved as well.
 func (c persistentVolumeClaim) Disown(_ record.Side, content Content) {
 	delete(child(content, "spec"), "volumeName")

@@ -15,6 +15,10 @@ import (
 // Service selects only its own tenant namespace's Pods.
 type service struct{ Generic }
 
+// AsksWriters implements [AsksWriters]: a node port that somebody wrote down is asked for on the host, and addresses are
+// reported as an Ingress' are.
+func (s service) AsksWriters() {}
+
 // allocated are the spec fields that a side's own allocators fill, and externalIPs, which its own administrators do: whoever
 // may set them takes for himself what others send to any address that he names (CVE-2020-8554).
 var allocated = []string{"clusterIPs", "ipFamilies", "healthCheckNodePort", externalIPs}

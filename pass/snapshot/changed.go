@@ -49,7 +49,7 @@ func collections(r Request, k *plan.KindSnapshot, resources Resources) (host, te
 	kind := schema.FromAPIVersionAndKind(k.Resource.APIVersion, k.Resource.Kind)
 	host = collection{client: r.Host.Discovery().RESTClient(), resource: resources[record.Host][kind], kind: kind.Kind, namespace: r.Namespace}
 	tenant = collection{client: r.Tenant.Discovery().RESTClient(), resource: resources[record.Tenant][kind], kind: kind.Kind, left: r.left}
-	if r.Known != nil && kinds.For(kind.GroupKind()).Verbatim() {
+	if _, asks := kinds.For(kind.GroupKind()).(kinds.AsksWriters); r.Known != nil && !asks {
 		if tenant.history = r.Known.History; tenant.history == nil {
 			tenant.history = record.NewHistory("") // nothing is recorded, and so nothing intended
 		}

@@ -56,7 +56,7 @@ type collection struct {
 	only map[types.NamespacedName]bool
 	// left is what may still be read of the side.
 	left *budget
-	// history is what is remembered of the pairs whose tenant objects these are, of a kind of which it matters who owns which
+	// history is what is remembered of the pairs whose tenant objects these are, of a kind of which it matters who set which
 	// field only where a pass was about to write; nil elsewhere.
 	history *record.History
 }
@@ -242,7 +242,7 @@ func (l *list) add(raw json.RawMessage, c collection) error {
 	return nil
 }
 
-// dropFieldSets forgets who owns which field, which is half of what a small object takes in memory; who wrote when stays.
+// dropFieldSets forgets who set which field, which is most of what an object takes in memory; who wrote when stays.
 func dropFieldSets(object *unstructured.Unstructured) {
 	entries, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", "managedFields")
 	list, _ := entries.([]any)
