@@ -8,48 +8,53 @@ import (
 )
 
 const (
-	// smallMemory is what a process may take before garbage is collected at all, in bytes. It is what a pass over a few
-	// thousand pairs takes of a Pod that must ask for more in any case.
+	// smallMemory is what a process may take before garbage is collected at all, in bytes, and smallHeap how much of it the
+	// heap may. It is what a pass over a few thousand pairs takes of a Pod that must ask for more in any case.
 	smallMemory = 48 << 20
-	// largeHeap is from where on so little of smallMemory is free that a pace by what is in use is the better one.
-	largeHeap = smallMemory / 2
-	// fewCollections is how many collections a process that takes little comes to. One that comes to more takes much one
-	// after the other, or smallMemory with something else than its heap, and then the limit alone would never let it be.
-	fewCollections = 10
-	// largePace is how much of what is in use may come on top as garbage, in percent. Less than Go's 100, since a pass
+	smallHeap   = 36 << 20
+	// mediumMemory is what a pass over ten thousand pairs may take, in bytes, and mediumHeap what its heap is to stay below,
+	// as long as leastPace allows.
+	mediumMemory = 104 << 20
+	mediumHeap   = 84 << 20
+	// usualPace is how much of what is in use may come on top as garbage, in percent. Less than Go's 100, since a pass
 	// holds much for a short time: it costs a few percent of the processor time, and saves a third of the memory.
-	largePace = 40
+	usualPace = 40
+	// leastPace is the least that may, in percent: to collect more often takes more time than the memory is worth.
+	leastPace = 10
 )
 
-// collectSparingly sets the pace of garbage collection: as memory runs short up to smallMemory, which most passes end
-// below, and above by what is in use.
+// collectSparingly sets the pace of garbage collection, after each one anew.
 func collectSparingly() {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(smallMemory)
-	collections := 0
-	afterCollection(func() (again bool) {
-		if collections++; heapInUse() < largeHeap && collections < fewCollections {
-			return true
-		}
-		debug.SetGCPercent(largePace)
-		debug.SetMemoryLimit(math.MaxInt64)
-		return false
+	afterEachCollection(func() {
+		percent, limit := pace(heapInUse())
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
 	})
 }
 
-// afterCollection calls f after the next garbage collection, which finds something that nobody refers to, and as long as
-// f returns true after each further one.
-func afterCollection(f func() (again bool)) {
+// pace is how much may come on top of what a collection has left in use, in percent, and how much memory may be taken, in
+// bytes.
+func pace(inUse int64) (percent int, limit int64) {
+	upTo := func(heap int64) int { return int((heap - inUse) * 100 / max(inUse, 1)) }
+	if most := upTo(mediumHeap); most >= leastPace {
+		return max(min(usualPace, most), upTo(smallHeap)), mediumMemory
+	}
+	return usualPace, math.MaxInt64
+}
+
+// afterEachCollection calls f after each garbage collection, which finds something that nobody refers to.
+func afterEachCollection(f func()) {
 	runtime.AddCleanup(new(*int), func(struct{}) {
-		if f() {
-			afterCollection(f)
-		}
+		f()
+		afterEachCollection(f)
 	}, struct{}{})
 }
 
 // heapInUse is what the last collection left, in bytes.
-func heapInUse() uint64 {
+func heapInUse() int64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+	return int64(sample[0].Value.Uint64())
 }

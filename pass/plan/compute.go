@@ -65,7 +65,7 @@ const emptiedFrom = 10
 func (c *computation) decideKind(snapshot KindSnapshot) {
 	group := snapshot.GroupKind()
 	whole := &pair{
-		kind: snapshot.kind, resource: snapshot.Resource,
+		kind: snapshot.kind, resource: &snapshot.Resource,
 		key: record.Key{Group: group.Group, Kind: group.Kind},
 	}
 	whole.state = c.History.Get(whole.key)
@@ -96,7 +96,12 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 		c.plan.Unchanged += len(snapshot.Quiet)
 	}
 	tenants, mirrors := len(snapshot.Quiet), len(snapshot.Quiet)
-	for _, p := range c.pairs(snapshot) {
+	pairs := c.pairs(snapshot)
+	if c.Recording && c.History.Count(group.Group, group.Kind) == 0 { // it is about to be made all at once
+		c.plan.Steps = slices.Grow(c.plan.Steps, len(pairs))
+	}
+	for i, p := range pairs {
+		pairs[i] = nil // as many as a first pass has are not held to the end of it
 		if p.tenant != nil || p.malformed != "" {
 			tenants++
 		}

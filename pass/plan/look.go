@@ -103,7 +103,7 @@ func Views(in Input, which func(record.Key) bool) []View {
 				continue
 			}
 			// It is there and does not cross, and no mirror or history makes a pair of it.
-			p := &pair{kind: snapshot.kind, resource: snapshot.Resource, key: key}
+			p := &pair{kind: snapshot.kind, resource: &snapshot.Resource, key: key}
 			view := c.view(snapshot, p)
 			view.Tenant, view.LeftOut = object, leftOut(snapshot.kind, object)
 			view.TenantState, view.HostState = "", ""
@@ -116,7 +116,7 @@ func Views(in Input, which func(record.Key) bool) []View {
 func (c *computation) view(snapshot KindSnapshot, p *pair) View {
 	c.settle(p)
 	view := View{
-		Key: p.key, Resource: p.resource, Tenant: p.tenant, Host: p.host, State: p.state,
+		Key: p.key, Resource: *p.resource, Tenant: p.tenant, Host: p.host, State: p.state,
 		HostName: c.Mapping.MirrorName(p.kind, p.key.Namespace, p.key.Name), WhyHashed: c.Mapping.WhyHashed(p.kind, p.key.Namespace, p.key.Name),
 	}
 	view.TenantState, view.TenantVersion = c.stateOf(p, record.Tenant, p.tenant)

@@ -84,7 +84,7 @@ func (c *computation) decideNodes(snapshot KindSnapshot) {
 			continue
 		}
 		p := &pair{
-			kind: kinds.For(group), resource: snapshot.Resource, retired: snapshot.Retired,
+			kind: kinds.For(group), resource: &snapshot.Resource, retired: snapshot.Retired,
 			key:    record.Key{Group: group.Group, Kind: group.Kind, Name: name},
 			tenant: c.nodes.tenants[name], host: c.nodes.hosts[name], malformed: c.nodes.malformed[name],
 		}

@@ -16,7 +16,7 @@ import (
 // pair is a tenant object and its mirror, either of which may be absent.
 type pair struct {
 	kind      kinds.Kind
-	resource  policy.Resource
+	resource  *policy.Resource
 	retired   bool
 	key       record.Key
 	tenant    *unstructured.Unstructured
@@ -43,7 +43,7 @@ func (in *Input) pairs(snapshot KindSnapshot) []*pair {
 		p := found[name]
 		if p == nil {
 			key := record.Key{Group: group.Group, Kind: group.Kind, Namespace: name.Namespace, Name: name.Name}
-			p = &pair{kind: kind, resource: snapshot.Resource, retired: snapshot.Retired, key: key, state: in.History.Get(key)}
+			p = &pair{kind: kind, resource: &snapshot.Resource, retired: snapshot.Retired, key: key, state: in.History.Get(key)}
 			p.authority, p.keep = in.authority(snapshot.Resource.Direction)
 			found[name] = p
 		}

@@ -38,10 +38,11 @@ type list struct {
 	// version is the resourceVersion of the whole list.
 	version string
 	seen    map[types.NamespacedName]bool
+	texts   texts
 }
 
 func newList() *list {
-	return &list{malformed: map[types.NamespacedName]string{}, seen: map[types.NamespacedName]bool{}}
+	return &list{malformed: map[types.NamespacedName]string{}, seen: map[types.NamespacedName]bool{}, texts: texts{}}
 }
 
 // collection is what there is of one kind on one side, in one namespace or (namespace empty) in all.
@@ -238,6 +239,7 @@ func (l *list) add(raw json.RawMessage, c collection) error {
 	if c.history != nil && c.history.Get(record.Key{Group: c.resource.Group, Kind: c.kind, Namespace: name.Namespace, Name: name.Name}).Intent == nil {
 		dropFieldSets(object)
 	}
+	object.Object = l.texts.share(object.Object).(map[string]any)
 	l.objects = append(l.objects, object)
 	return nil
 }
