@@ -39,6 +39,9 @@ type Surveyed struct {
 	Quiet map[types.NamespacedName]bool
 	// Tenant are the other objects of the tenant, Host the other mirrors by their names on the host: the ones to be read.
 	Tenant, Host []types.NamespacedName
+	// Orphans are those of Host that are certainly as they were, and whose tenant objects are gone; all true. Nothing is
+	// open about them, so that it does not matter who set which of their fields.
+	Orphans map[types.NamespacedName]bool
 	// Apart are the tenant's objects that never cross or that the policy leaves out, Others the objects on the host that
 	// are no mirrors in their places; metadata alone.
 	Apart, Others []*unstructured.Unstructured
@@ -169,16 +172,25 @@ func partialOf(uid types.UID) metav1.Object { return &metav1.ObjectMeta{UID: uid
 
 // Result sorts what was told, and ends the survey.
 func (s *Survey) Result() Surveyed {
-	found := Surveyed{Quiet: s.tenant, Apart: slices.Collect(maps.Values(s.apart)), Others: slices.Collect(maps.Values(s.others))}
+	found := Surveyed{
+		Quiet: s.tenant, Orphans: map[types.NamespacedName]bool{},
+		Apart: slices.Collect(maps.Values(s.apart)), Others: slices.Collect(maps.Values(s.others)),
+	}
+	for name, mirrorAsItWas := range s.host {
+		tenantAsItWas, there := s.tenant[name]
+		if mirrorAsItWas && tenantAsItWas {
+			continue
+		}
+		mirror := s.in.mirror(s.kind, name)
+		found.Host = append(found.Host, mirror)
+		if mirrorAsItWas && !there {
+			found.Orphans[mirror] = true
+		}
+	}
 	for name, asItWas := range s.tenant {
 		if !asItWas || !s.host[name] {
 			delete(s.tenant, name)
 			found.Tenant = append(found.Tenant, name)
-		}
-	}
-	for name := range s.host {
-		if !found.Quiet[name] {
-			found.Host = append(found.Host, s.in.mirror(s.kind, name))
 		}
 	}
 	return found

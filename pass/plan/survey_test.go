@@ -30,6 +30,12 @@ func surveyed(in plan.Input) (plan.Input, bool) {
 	found := survey.Result()
 	snapshot.Quiet, snapshot.Apart, snapshot.Others = found.Quiet, found.Apart, found.Others
 	snapshot.Tenant, snapshot.Host = only(snapshot.Tenant, found.Tenant), only(snapshot.Host, found.Host)
+	for i, mirror := range snapshot.Host {
+		if found.Orphans[types.NamespacedName{Namespace: mirror.GetNamespace(), Name: mirror.GetName()}] {
+			snapshot.Host[i] = mirror.DeepCopy()
+			snapshot.Host[i].SetManagedFields(nil)
+		}
+	}
 	in.Snapshot.Kinds = append([]plan.KindSnapshot{snapshot}, in.Snapshot.Kinds[1:]...)
 	return in, true
 }
@@ -47,6 +53,17 @@ func only(objects []*unstructured.Unstructured, names []types.NamespacedName) (k
 	return kept
 }
 
+// withoutWriters is a plan that does not say who set which field of what it overwrites and deletes.
+func withoutWriters(p *plan.Plan) *plan.Plan {
+	for i := range p.Steps {
+		if have := p.Steps[i].Have; have != nil {
+			p.Steps[i].Have = have.DeepCopy()
+			p.Steps[i].Have.SetManagedFields(nil)
+		}
+	}
+	return p
+}
+
 // TestReadingLessChangesNoDecision is what a survey must not break: the plan from what it lets be read is the plan from
 // everything.
 func TestReadingLessChangesNoDecision(t *testing.T) {
@@ -59,7 +76,7 @@ func TestReadingLessChangesNoDecision(t *testing.T) {
 			return
 		}
 		quiet += len(less.Snapshot.Kinds[0].Quiet)
-		require.Equal(t, plan.Compute(in), plan.Compute(less))
+		require.Equal(t, withoutWriters(plan.Compute(in)), withoutWriters(plan.Compute(less)))
 	})
 	if !testing.Short() { // which draws a few worlds only
 		require.NotZero(t, quiet, "no pair was ever quiet")
@@ -117,7 +134,7 @@ func TestASurveyAsksForWhatMayHaveChanged(t *testing.T) {
 			require.True(t, surveys)
 			quiet := less.Snapshot.Kinds[0].Quiet[types.NamespacedName{Namespace: "default", Name: "app"}]
 			require.Equal(t, test.quiet, quiet)
-			require.Equal(t, plan.Compute(w.input()), plan.Compute(less))
+			require.Equal(t, withoutWriters(plan.Compute(w.input())), withoutWriters(plan.Compute(less)))
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -41,6 +42,9 @@ func readChanged(ctx context.Context, r Request, k *plan.KindSnapshot, survey *p
 	}
 	found := survey.Result()
 	k.Quiet, k.Apart, k.Others = found.Quiet, found.Apart, found.Others
+	host.forgets = func(mirror *unstructured.Unstructured) bool {
+		return found.Orphans[types.NamespacedName{Namespace: mirror.GetNamespace(), Name: mirror.GetName()}]
+	}
 	return fetchBoth(ctx, k, host, tenant, found.Host, found.Tenant)
 }
 
@@ -50,8 +54,9 @@ func collections(r Request, k *plan.KindSnapshot, resources Resources) (host, te
 	host = collection{client: r.Host.Discovery().RESTClient(), resource: resources[record.Host][kind], kind: kind.Kind, namespace: r.Namespace}
 	tenant = collection{client: r.Tenant.Discovery().RESTClient(), resource: resources[record.Tenant][kind], kind: kind.Kind, left: r.left}
 	if _, asks := kinds.For(kind.GroupKind()).(kinds.AsksWriters); r.Known != nil && !asks {
-		if tenant.history = r.Known.History; tenant.history == nil {
-			tenant.history = record.NewHistory("") // nothing is recorded, and so nothing intended
+		tenant.forgets = func(object *unstructured.Unstructured) bool {
+			key := record.Key{Group: kind.Group, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+			return r.Known.History.Get(key).Intent == nil // only an open write asks
 		}
 	}
 	return host, tenant

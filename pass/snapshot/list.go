@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/syncpass/syncpass/pass/access"
-	"github.com/syncpass/syncpass/record"
 )
 
 const (
@@ -57,9 +56,8 @@ type collection struct {
 	only map[types.NamespacedName]bool
 	// left is what may still be read of the side.
 	left *budget
-	// history is what is remembered of the pairs whose tenant objects these are, of a kind of which it matters who set which
-	// field only where a pass was about to write; nil elsewhere.
-	history *record.History
+	// forgets says of which objects it does not matter who set which field; nil for none.
+	forgets func(*unstructured.Unstructured) bool
 }
 
 func (c collection) groupVersionKind() schema.GroupVersionKind {
@@ -236,7 +234,7 @@ func (l *list) add(raw json.RawMessage, c collection) error {
 		return nil
 	}
 	object.SetGroupVersionKind(c.groupVersionKind())
-	if c.history != nil && c.history.Get(record.Key{Group: c.resource.Group, Kind: c.kind, Namespace: name.Namespace, Name: name.Name}).Intent == nil {
+	if c.forgets != nil && c.forgets(object) {
 		dropFieldSets(object)
 	}
 	object.Object = l.texts.share(object.Object).(map[string]any)
