@@ -54,8 +54,17 @@ func (l metadataList) once(ctx context.Context, size int) error {
 				}
 			},
 			each: func(item *metav1.PartialObjectMetadata) error {
+				if err := l.check(item); err != nil {
+					return err
+				}
 				seen++
-				return l.take(item)
+				switch {
+				case !l.left.take(seenBytes):
+					return l.tooMuch()
+				case l.see(item):
+					return twice(types.NamespacedName{Namespace: item.Namespace, Name: item.Name})
+				}
+				return nil
 			},
 		}
 		err = page.ask(ctx, request)
@@ -63,19 +72,13 @@ func (l metadataList) once(ctx context.Context, size int) error {
 	})
 }
 
-// take tells of one item.
-func (l metadataList) take(item *metav1.PartialObjectMetadata) error {
-	name := types.NamespacedName{Namespace: item.Namespace, Name: item.Name}
-	if err := l.misplaced(name); err != nil {
+// check says what is wrong with an item.
+func (l metadataList) check(item *metav1.PartialObjectMetadata) error {
+	if err := l.misplaced(types.NamespacedName{Namespace: item.Namespace, Name: item.Name}); err != nil {
 		return err
 	}
-	switch {
-	case item.UID == "" || item.ResourceVersion == "":
+	if item.UID == "" || item.ResourceVersion == "" {
 		return errNoMetadata // reading everything tells such an object from the others
-	case !l.left.take(seenBytes):
-		return l.tooMuch()
-	case l.see(item):
-		return twice(name)
 	}
 	return nil
 }
