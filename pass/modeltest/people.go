@@ -219,12 +219,13 @@ func (m *Model) restore(c Command) bool {
 	for _, name := range m.names() {
 		m.touches(side, name)
 		// Of what nobody recorded, a restore may leave no trace at all: then the agreement recorded before counts too.
-		m.ghosts[name].loose = true
+		m.ghosts[name].loose = m.ghosts[name].loose || side == record.Tenant
 	}
 	if side == record.Host {
 		m.state = b.state
 		for name, g := range b.ghosts {
 			g.forgotten, g.undone = true, cmp.Or(m.ghosts[name].undone, m.ghosts[name].agreed)
+			g.loose = g.loose || m.ghosts[name].loose // the tenant stays restored
 			*m.ghosts[name] = g
 		}
 	}

@@ -136,6 +136,10 @@ func TestHistoriesThatOnceBrokeARule(t *testing.T) {
 			{What: modeltest.APass, Fault: modeltest.Fault{Kind: modeltest.PeopleBetween, At: 1, Before: []modeltest.Command{edits(record.Host, "2")}}},
 			policyIs(modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.Manual}),
 		},
+		"both sides are restored, the host to a record that has a write in the tenant open which that no longer has": {
+			edits(record.Host, "2"), x(modeltest.BacksUp, record.Tenant, ""), killedAfter(1), hostIs(modeltest.BacksUp),
+			x(modeltest.Restores, record.Tenant, ""), edits(record.Host, "3"), hostIs(modeltest.RestoresAhead),
+		},
 		"the policy leaves out an object whose write in the tenant is open, and nobody can tell whether it landed": {
 			x(modeltest.LabelsOut, record.Tenant, ""), pass, edits(record.Host, "2"), killedAfter(1),
 			policyIs(modeltest.Policy{Direction: policy.Bidirectional, Conflict: policy.Manual, Selecting: true}),
