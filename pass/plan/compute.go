@@ -97,7 +97,7 @@ func (c *computation) decideKind(snapshot KindSnapshot) {
 	}
 	tenants, mirrors := len(snapshot.Quiet), len(snapshot.Quiet)
 	pairs := c.pairs(snapshot)
-	if c.Recording && c.History.Count(group.Group, group.Kind) == 0 { // it is about to be made all at once
+	if snapshot.Quiet == nil && c.Recording && c.History.Count(group.Group, group.Kind) == 0 { // it is about to be made all at once
 		c.plan.Steps = slices.Grow(c.plan.Steps, len(pairs))
 	}
 	for i, p := range pairs {

@@ -52,7 +52,7 @@ func (in *Input) pairs(snapshot KindSnapshot) []*pair {
 
 	narrowed := map[types.NamespacedName]bool{}
 	for _, object := range snapshot.Tenant {
-		name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+		name := nameOf(object)
 		if kinds.Crosses(kind, object) {
 			at(name).tenant = object
 		} else if !kind.Rules().Carry(object) {
@@ -61,7 +61,7 @@ func (in *Input) pairs(snapshot KindSnapshot) []*pair {
 	}
 	for _, object := range snapshot.Apart {
 		if !kind.Rules().Carry(object) {
-			narrowed[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = true
+			narrowed[nameOf(object)] = true
 		}
 	}
 	for name, cause := range snapshot.Malformed {

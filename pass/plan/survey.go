@@ -90,10 +90,10 @@ func (s *Survey) See(side record.Side, object metav1.Object) (again bool) {
 	if side == record.Host {
 		return s.seeHost(object)
 	}
-	name := nameOf(object)
 	if !kinds.Crosses(s.kind, object) {
 		return s.keep(s.apart, object)
 	}
+	name := nameOf(object)
 	known := s.agreement(name)
 	return tell(s.tenant, name, known != nil && asItWas(record.Tenant, object, known))
 }
@@ -254,7 +254,7 @@ func Disturb(in Input) []Disturbed {
 func unlisted(snapshot KindSnapshot, named map[types.NamespacedName]bool) []types.NamespacedName {
 	there := map[types.NamespacedName]bool{}
 	for _, object := range snapshot.Tenant {
-		there[types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}] = true
+		there[nameOf(object)] = true
 	}
 	var found []types.NamespacedName
 	for name := range named {
