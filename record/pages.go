@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"maps"
 	"math/bits"
+	"runtime"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Format is the newest version of the packing that this program writes and reads.
@@ -183,7 +186,10 @@ func (h *History) Encode() ([]Page, error) {
 		}
 		switch full := most > MaxPageSize; {
 		case (full || total > of*growAbove) && of < MaxPages:
-			h.pages = make([]*Page, 2*of)
+			for of *= 2; total > of*growAbove && of < MaxPages; { // packing anew for each number on the way would take long
+				of *= 2
+			}
+			h.pages = make([]*Page, of)
 		case full:
 			return nil, fmt.Errorf("%d pairs in %d pages: %w", len(h.states), of, ErrHistoryTooLarge)
 		case total < of*shrinkBelow && h.canHalve():
@@ -239,19 +245,24 @@ func (h *History) pack() error {
 	if states := changed[0]; states != nil {
 		maps.Copy(states, ahead)
 	}
+	var packing errgroup.Group
+	packing.SetLimit(runtime.GOMAXPROCS(0))
 	for i, states := range changed {
-		body, err := pack(states)
-		if err != nil {
-			return fmt.Errorf("packing page %d of the history: %w", i, err)
-		}
-		p := &Page{Of: int32(len(h.pages)), Index: int32(i), Format: formatPlain, KeyID: h.keyID}
-		if i == 0 && len(ahead) > 0 {
-			p.Format = formatAhead
-		}
-		p.Data = append(p.sum(body), body...)
-		h.pages[i] = p
+		packing.Go(func() error {
+			body, err := pack(states)
+			if err != nil {
+				return fmt.Errorf("packing page %d of the history: %w", i, err)
+			}
+			p := &Page{Of: int32(len(h.pages)), Index: int32(i), Format: formatPlain, KeyID: h.keyID}
+			if i == 0 && len(ahead) > 0 {
+				p.Format = formatAhead
+			}
+			p.Data = append(p.sum(body), body...)
+			h.pages[i] = p
+			return nil
+		})
 	}
-	return nil
+	return packing.Wait()
 }
 
 // unpackPage checks a page and reads its pairs.
