@@ -101,6 +101,37 @@ func TestTheSetOfPagesGrowsAndShrinks(t *testing.T) {
 	require.Equal(t, []string{"dev"}, srv.names())
 }
 
+// A pass that ends before its pages are there has written no object, and so announces none.
+func TestTheTrailWaitsForThePagesWhereTheirNumberChanges(t *testing.T) {
+	srv := newServer(t)
+	s := srv.store(t, "dev")
+	require.NoError(t, onePass(t.Context(), s, "p1", 10, 1))
+	l := load(t, s)
+	h := l.History.Clone()
+	fill(h, 600, 2)
+	reserve := func() error {
+		return s.Reserve(t.Context(), l, Reservation{PassID: "p2", Tenant: tenant, History: h, Entries: []record.Entry{entry("p2")}})
+	}
+	srv.before = func(_ string, _ int, request string) fault {
+		if strings.HasPrefix(request, "PUT ") {
+			return lost
+		}
+		return none
+	}
+	require.Error(t, reserve())
+	ended := load(t, s)
+	require.Equal(t, "p2", ended.Status.ReservedBy)
+	require.Len(t, ended.Status.Entries, 1)
+	require.Equal(t, "p1", ended.Status.Entries[0].PassID)
+	require.Equal(t, 10, ended.History.Len())
+
+	srv.before, l = nil, ended
+	require.NoError(t, reserve())
+	reserved := load(t, s)
+	require.Equal(t, "p2", reserved.Status.Entries[0].PassID)
+	require.Equal(t, 600, reserved.History.Len())
+}
+
 func TestNamesOfPages(t *testing.T) {
 	srv := newServer(t)
 	long := strings.Repeat("a", 240) + ".b"

@@ -49,7 +49,7 @@ type Result struct {
 //
 // The head is swapped first, so that a pass that loses the swap has touched no page; whether intents are stored in the
 // same moment does not matter, since no object is written before Reserve returns. Only where the number of pages
-// changes does the head wait for its pages, in a second swap.
+// changes does what the head tells wait for its pages, in a second swap; the first is of the epoch alone.
 //
 // ErrSuperseded means that nothing may be written.
 func (s *Store) Reserve(ctx context.Context, l *Loaded, r Reservation) error {
@@ -57,16 +57,9 @@ func (s *Store) Reserve(ctx context.Context, l *Loaded, r Reservation) error {
 	if err != nil {
 		return err
 	}
-	next := l.Status
-	if r.Entries != nil {
-		next.Entries = r.Entries
-	}
-	if r.Tenant != nil {
-		next.Tenant = r.Tenant
-	}
-	sameSet := l.of() == len(pages)
+	next, sameSet := l.Status, l.of() == len(pages)
 	if sameSet {
-		next.History, next.Pairs = &pages[0], int32(r.History.Pairs())
+		next = r.status(l.Status, pages[0])
 	}
 	if err := s.raise(ctx, l, next, r.PassID); err != nil {
 		return err
@@ -75,14 +68,24 @@ func (s *Store) Reserve(ctx context.Context, l *Loaded, r Reservation) error {
 		return err
 	}
 	if !sameSet {
-		next = l.Status
-		next.History, next.Pairs = &pages[0], int32(r.History.Pairs())
-		if err := s.swapOrShorten(ctx, l, next); err != nil {
+		if err := s.swapOrShorten(ctx, l, r.status(l.Status, pages[0])); err != nil {
 			return err
 		}
 		s.removeStrays(ctx, l, len(pages))
 	}
 	return nil
+}
+
+// status is what the head holds once everything is reserved, with that page 0.
+func (r Reservation) status(head record.SyncDecisionStatus, page record.Page) record.SyncDecisionStatus {
+	if r.Entries != nil {
+		head.Entries = r.Entries
+	}
+	if r.Tenant != nil {
+		head.Tenant = r.Tenant
+	}
+	head.History, head.Pairs = &page, int32(r.History.Pairs())
+	return head
 }
 
 // Record stores what the pass did and found, and says whether it wrote anything. It writes nothing if the pass did not
