@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,10 +81,10 @@ func (c collection) tooMuch() error {
 // errNotAList marks an answer that is no list of the kind that was asked for.
 var errNotAList = errors.New("the answer is no complete list of the kind")
 
-// all lists the collection at the most recent version, page by page. A list whose snapshot expires between two pages (410) is begun anew: the token that comes with a 410 would continue with the
-// tail of a newer state (https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses). So is one of
-// objects so large that a page of them is more than one answer may hold, with smaller pages. What is read is taken from
-// the budget.
+// all lists the collection at the most recent version, page by page. A list whose snapshot expires between two pages (410)
+// is begun anew: the token that comes with a 410 would continue with the tail of a newer state
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses). So is one of objects so large that a
+// page of them is more than one answer may hold, with smaller pages. What is read is taken from the budget.
 func (c collection) all(ctx context.Context) (list, error) {
 	var found list
 	err := restarting(pageSize, func(size int) (err error) {
@@ -108,16 +110,28 @@ func restarting(size int, once func(size int) error) error {
 	}
 }
 
+// once lists the collection in pages of a size. A page is taken into the list while the next one is asked for.
 func (c collection) once(ctx context.Context, size int) (_ list, err error) {
-	spent := int64(0)
-	defer func() {
-		if err != nil {
-			c.left.take(-spent) // nothing of it is kept
+	found, spent := newList(), int64(0)
+	taking, beside := errgroup.WithContext(ctx)
+	read := make(chan items)
+	taking.Go(func() error {
+		for page := range read {
+			for _, raw := range page {
+				spent += int64(len(raw)) + objectBytes
+				if err := c.spend(len(raw)); err != nil {
+					return err
+				}
+				if err := found.add(raw, c); err != nil {
+					return err
+				}
+			}
 		}
-	}()
-	found := newList()
+		return nil
+	})
+	version := ""
 	err = c.pages("application/json", size, func(request *rest.Request) (next string, err error) {
-		answer := request.Do(ctx)
+		answer := request.Do(beside)
 		if err := answer.Error(); err != nil { // with the server's own words, which Raw leaves out
 			return "", err
 		}
@@ -129,23 +143,23 @@ func (c collection) once(ctx context.Context, size int) (_ list, err error) {
 		if err != nil {
 			return "", err
 		}
-		if found.version == "" {
-			found.version = page.Metadata.ResourceVersion
+		version = cmp.Or(version, page.Metadata.ResourceVersion)
+		select {
+		case read <- *page.Items:
+			return page.Metadata.Continue, nil
+		case <-beside.Done():
+			return "", context.Cause(beside)
 		}
-		for _, raw := range *page.Items {
-			spent += int64(len(raw)) + objectBytes
-			if err := c.spend(len(raw)); err != nil {
-				return "", err
-			}
-			if err := found.add(raw, c); err != nil {
-				return "", err
-			}
-		}
-		return page.Metadata.Continue, nil
 	})
+	close(read)
+	if takeErr := taking.Wait(); takeErr != nil {
+		err = takeErr // by which the next page was given up
+	}
 	if err != nil {
+		c.left.take(-spent) // nothing of it is kept
 		return list{}, err
 	}
+	found.version = version
 	return *found, nil
 }
 

@@ -156,6 +156,21 @@ func TestWhatIsNoCompleteListIsNoEmptyOne(t *testing.T) {
 	}
 }
 
+// The next page is asked for while one is taken in. What is wrong with that one is told, and nobody waits for the next.
+func TestAPageThatSpoilsTheListEndsTheRequestForTheNext(t *testing.T) {
+	s := newSides(t)
+	tested := make(chan struct{})
+	defer close(tested)
+	s.tenant.lists[tenantConfigMaps] = func(query url.Values) (int, string) {
+		if query.Get("continue") == "" {
+			return http.StatusOK, configMapList("1", item("default", "a"), item("default", "a"))
+		}
+		<-tested
+		return http.StatusOK, configMapList("", item("default", "b"))
+	}
+	require.Contains(t, s.take(t).Kinds[0].Error, `item "default/a" is there twice`)
+}
+
 func TestAListOfTheHostNamespaceHoldsNothingElse(t *testing.T) {
 	s := newSides(t)
 	s.host.lists[hostConfigMaps] = always(configMapList("", item("team-prod", "app")))
