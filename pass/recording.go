@@ -144,7 +144,7 @@ func (r *recording) baseline(result *apply.Result) *record.Baseline {
 		return nil
 	}
 	kind := kinds.For(step.Key.GroupKind())
-	agreed := plan.Agreement(r.hasher, kind, tenant, host)
+	agreed := step.Agreement(r.hasher, kind, tenant, host)
 	if !plan.Settled(r.mapping, kind, tenant, host) {
 		agreed.Host.ResourceVersion = ""
 	}

@@ -258,7 +258,7 @@ func (r *modelPass) carryOut(i int) record.State {
 		tenant, host = step.Source, written
 	}
 	kind := kinds.For(modeltest.ConfigMaps.GroupKind())
-	return record.State{Baseline: plan.Agreement(r.m.Hasher, kind, tenant, host)}
+	return record.State{Baseline: step.Agreement(r.m.Hasher, kind, tenant, host)}
 }
 
 // takeWord makes the write that comes before a step's own, and says whether the pass may go on to that.

@@ -179,6 +179,14 @@ func TestWhatNoPlanEverDoes(t *testing.T) {
 				deletes++
 				require.Equal(t, record.Host, step.Side, "nothing is ever deleted in the tenant")
 			}
+			if step.Source != nil {
+				tenant, host := step.Source, written
+				if step.Side == record.Tenant {
+					tenant, host = written, step.Source
+				}
+				require.Equal(t, plan.Agreement(in.Hasher, w.kind(), tenant, host), step.Agreement(in.Hasher, w.kind(), tenant, host),
+					"what the intent knows of the source is what the source is")
+			}
 			if step.Side == record.Tenant {
 				if step.Action != record.Update || step.Reason == record.Resolved {
 					require.Equal(t, record.Resolved, step.Reason, "nothing is ever made in the tenant, but where a person has said so")

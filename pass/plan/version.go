@@ -98,6 +98,18 @@ func Agreement(hasher record.Hasher, kind kinds.Kind, tenant, host *unstructured
 	}
 }
 
+// Agreement is the baseline of the step's pair when it was carried out and the sides look like that now. What the intent
+// knows of the side that was not written is not found out again.
+func (s *Step) Agreement(hasher record.Hasher, kind kinds.Kind, tenant, host *unstructured.Unstructured) *record.Baseline {
+	version := func(side record.Side, object *unstructured.Unstructured) record.Version {
+		if s.Intent != nil && object == s.Source {
+			return s.Intent.Source
+		}
+		return Version(hasher, kind, side, object)
+	}
+	return &record.Baseline{Tenant: version(record.Tenant, tenant), Host: version(record.Host, host), Writes: writes(tenant)}
+}
+
 // agreement is the baseline of a pair whose sides agree now; nil where nothing is recorded.
 func (c *computation) agreement(p *pair) *record.Baseline {
 	if !c.Recording {
