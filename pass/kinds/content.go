@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"iter"
 	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,8 +34,8 @@ func ContentOf(kind Kind, side record.Side, object *unstructured.Unstructured) C
 		}
 	}
 	metadata := Content{}
-	setStrings(metadata, "labels", crossingLabels(side, object.GetLabels()))
-	setStrings(metadata, "annotations", crossingAnnotations(object.GetAnnotations()))
+	setStrings(metadata, "labels", crossingLabels(side, object))
+	setStrings(metadata, "annotations", crossingAnnotations(object))
 	if len(metadata) > 0 {
 		content["metadata"] = metadata
 	}
@@ -60,8 +61,8 @@ func (m Mapping) Project(kind Kind, tenant, host *unstructured.Unstructured, kee
 	maps.Copy(mirror.Object, content)
 	mirror.SetGroupVersionKind(tenant.GroupVersionKind())
 
-	labels := crossingLabels(record.Tenant, tenant.GetLabels())
-	annotations := crossingAnnotations(tenant.GetAnnotations())
+	labels := maps.Collect(crossingLabels(record.Tenant, tenant))
+	annotations := maps.Collect(crossingAnnotations(tenant))
 	if host != nil {
 		carryOver(labels, host.GetLabels(), func(key string) bool {
 			return markLabel(key) || keep == KeepForeign && foreign(host, "labels", key)
@@ -70,9 +71,7 @@ func (m Mapping) Project(kind Kind, tenant, host *unstructured.Unstructured, kee
 			return ownAnnotation(key) || keep == KeepForeign && foreign(host, "annotations", key)
 		})
 	}
-	mirror.SetLabels(labels)
-	mirror.SetAnnotations(annotations)
-	m.stamp(mirror, kind.Name(), tenant)
+	m.stamp(mirror, labels, annotations, kind.Name(), tenant)
 	m.renameReferred(tenant.GetNamespace(), listed(kind, mirror)) // first, while all of the content is still the tenant's
 	kind.Project(m, tenant, host, mirror)
 	return mirror
@@ -88,11 +87,11 @@ func (m Mapping) Reflect(kind Kind, host, tenant *unstructured.Unstructured) *un
 	object.SetGroupVersionKind(tenant.GroupVersionKind())
 
 	labels := map[string]string{}
-	for key, value := range crossingLabels(record.Host, host.GetLabels()) {
+	for key, value := range crossingLabels(record.Host, host) {
 		labels[unaliasLabel(key)] = value
 	}
 	object.SetLabels(labels)
-	annotations := crossingAnnotations(host.GetAnnotations())
+	annotations := maps.Collect(crossingAnnotations(host))
 	carryOver(annotations, tenant.GetAnnotations(), ownAnnotation)
 	object.SetAnnotations(annotations)
 	m.restoreReferred(tenant.GetNamespace(), listed(kind, object), listed(kind, tenant))
@@ -104,7 +103,7 @@ func (m Mapping) Reflect(kind Kind, host, tenant *unstructured.Unstructured) *un
 func (m Mapping) Restamp(kind Kind, host, tenant *unstructured.Unstructured) *unstructured.Unstructured {
 	mirror := host.DeepCopy()
 	mirror.SetManagedFields(nil)
-	m.stamp(mirror, kind.Name(), tenant)
+	m.stamp(mirror, nonNil(host.GetLabels()), nonNil(host.GetAnnotations()), kind.Name(), tenant)
 	if marks, ok := kind.(Marks); ok {
 		marks.Mark(m, tenant, mirror)
 	}
@@ -137,27 +136,43 @@ func takeMetadata(object, current *unstructured.Unstructured) {
 }
 
 // crossingLabels are the labels of one side that cross, under their keys on the mirror.
-func crossingLabels(side record.Side, labels map[string]string) map[string]string {
-	crossing := map[string]string{}
-	for key, value := range labels {
-		if side == record.Tenant {
-			key = aliasLabel(key)
-		} else if markLabel(key) {
-			continue
+func crossingLabels(side record.Side, object *unstructured.Unstructured) iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		for key, value := range texts(object, "labels") {
+			if side == record.Tenant {
+				key = aliasLabel(key)
+			} else if markLabel(key) {
+				continue
+			}
+			if !yield(key, value) {
+				return
+			}
 		}
-		crossing[key] = value
 	}
-	return crossing
 }
 
-func crossingAnnotations(annotations map[string]string) map[string]string {
-	crossing := map[string]string{}
-	for key, value := range annotations {
-		if !ownAnnotation(key) {
-			crossing[key] = value
+func crossingAnnotations(object *unstructured.Unstructured) iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		for key, value := range texts(object, "annotations") {
+			if !ownAnnotation(key) && !yield(key, value) {
+				return
+			}
 		}
 	}
-	return crossing
+}
+
+// texts are an object's labels or annotations as its getters tell them, without the copy that these make each time.
+func texts(object *unstructured.Unstructured, field string) iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		entries, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", field)
+		values, _ := entries.(map[string]any)
+		for key, value := range values {
+			text, _ := value.(string) // null counts as empty
+			if !yield(key, text) {
+				return
+			}
+		}
+	}
 }
 
 // carryOver takes the current entries that stay into wanted, unless it has them already.
@@ -169,15 +184,14 @@ func carryOver(wanted, current map[string]string, stays func(key string) bool) {
 	}
 }
 
-func setStrings(content Content, field string, values map[string]string) {
-	if len(values) == 0 {
-		return
-	}
-	entries := make(Content, len(values))
+func setStrings(content Content, field string, values iter.Seq2[string, string]) {
+	entries := Content{}
 	for key, value := range values {
 		entries[key] = value
 	}
-	content[field] = entries
+	if len(entries) > 0 {
+		content[field] = entries
+	}
 }
 
 // foreign says whether a label or annotation of a mirror is somebody else's.

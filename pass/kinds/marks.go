@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -93,20 +94,17 @@ func (m Mapping) labels(kindName, namespace string) map[string]string {
 	}
 }
 
-// stamp puts the marks of the mirror of a tenant object on a host object, and the reference to the TenantCluster.
-func (m Mapping) stamp(host metav1.Object, kindName string, tenant metav1.Object) {
-	labels := nonNil(host.GetLabels())
-	for key, value := range m.labels(kindName, tenant.GetNamespace()) {
-		labels[key] = value
-	}
+// stamp gives a host object labels and annotations with the marks of the mirror of a tenant object among them, and the
+// reference to the TenantCluster.
+func (m Mapping) stamp(host metav1.Object, labels, annotations map[string]string, kindName string, tenant metav1.Object) {
+	maps.Copy(labels, m.labels(kindName, tenant.GetNamespace()))
 	host.SetLabels(labels)
 
-	annotations := nonNil(host.GetAnnotations())
 	annotations[AnnotationVirtualNamespace] = tenant.GetNamespace()
 	annotations[AnnotationVirtualName] = tenant.GetName()
 	annotations[AnnotationVirtualUID] = string(tenant.GetUID())
+	removeWord(annotations)
 	host.SetAnnotations(annotations)
-	removeWord(host)
 
 	owners := slices.DeleteFunc(slices.Clone(host.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return ref.Kind == m.Owner.Kind && strings.HasPrefix(ref.APIVersion, domain+"/")

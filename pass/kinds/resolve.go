@@ -16,7 +16,11 @@ const AnnotationResolve = domain + "/resolve"
 // Word is what the annotation on a mirror says about its conflict: the side to keep, empty where there is no annotation or
 // where it has another value, which is returned as unknown then.
 func Word(mirror metav1.Object) (keep record.Side, unknown string) {
-	switch value := mirror.GetAnnotations()[AnnotationResolve]; record.Side(value) {
+	return word(mirror.GetAnnotations())
+}
+
+func word(annotations map[string]string) (keep record.Side, unknown string) {
+	switch value := annotations[AnnotationResolve]; record.Side(value) {
 	case record.Tenant, record.Host:
 		return record.Side(value), ""
 	default:
@@ -41,17 +45,16 @@ func WordBy(mirror metav1.Object) string {
 func WithoutWord(mirror *unstructured.Unstructured) *unstructured.Unstructured {
 	object := mirror.DeepCopy()
 	object.SetManagedFields(nil)
-	removeWord(object)
+	annotations := object.GetAnnotations()
+	removeWord(annotations)
+	object.SetAnnotations(annotations)
 	return object
 }
 
 // removeWord takes the annotation off a mirror that a pass writes, unless it has a value that nobody understands: that one
 // stays for the person who wrote it to see.
-func removeWord(mirror metav1.Object) {
-	if keep, _ := Word(mirror); keep == "" {
-		return
+func removeWord(annotations map[string]string) {
+	if keep, _ := word(annotations); keep != "" {
+		delete(annotations, AnnotationResolve)
 	}
-	annotations := mirror.GetAnnotations()
-	delete(annotations, AnnotationResolve)
-	mirror.SetAnnotations(annotations)
 }
