@@ -21,27 +21,35 @@ const (
 	usualPace = 40
 	// leastPace is the least that may, in percent: to collect more often takes more time than the memory is worth.
 	leastPace = 10
+	// fading is the part of what the heap was let grow to beyond its present need that is given up with each collection: a
+	// pass that has taken memory goes on with it instead of collecting more often, and a process that waits for its next
+	// pass comes down again.
+	fading = 1.0 / 32
 )
 
 // collectSparingly sets the pace of garbage collection, after each one anew.
 func collectSparingly() {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(smallMemory)
+	taken := int64(smallHeap)
 	afterEachCollection(func() {
-		percent, limit := pace(heapInUse())
+		percent, limit := 0, int64(0)
+		percent, limit, taken = pace(heapInUse(), taken)
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	})
 }
 
 // pace is how much may come on top of what a collection has left in use, in percent, and how much memory may be taken, in
-// bytes.
-func pace(inUse int64) (percent int, limit int64) {
+// bytes; and what the heap comes to with that. taken is what it came to before, in bytes.
+func pace(inUse, taken int64) (percent int, limit, takes int64) {
 	upTo := func(heap int64) int { return int((heap - inUse) * 100 / max(inUse, 1)) }
+	percent, limit = usualPace, math.MaxInt64
 	if most := upTo(mediumHeap); most >= leastPace {
-		return max(min(usualPace, most), upTo(smallHeap)), mediumMemory
+		percent, limit = max(min(max(usualPace, upTo(taken)), most), upTo(smallHeap)), mediumMemory
 	}
-	return usualPace, math.MaxInt64
+	takes = inUse + inUse*int64(percent)/100
+	return percent, limit, takes - int64(float64(takes-smallHeap)*fading)
 }
 
 // afterEachCollection calls f after each garbage collection, which finds something that nobody refers to.
