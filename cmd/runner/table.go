@@ -91,7 +91,11 @@ func (p printing) printTable(w io.Writer, mark string, r pass.Result) error {
 	for _, d := range r.Decisions {
 		action := strings.ToLower(string(d.Action)) + mark
 		object := objectName(d.TenantNamespace, d.TenantName)
-		cells := []string{action, string(d.Side), d.Kind, object, string(d.Reason), d.Message}
+		message := d.Message
+		if d.Error != "" {
+			message += ": " + d.Error
+		}
+		cells := []string{action, string(d.Side), d.Kind, object, string(d.Reason), message}
 		if wide {
 			cells = []string{action, string(d.Side), d.Kind, object, d.HostName, string(d.Reason), strings.Join(d.Fields, ","), d.Message, d.Error}
 		}
