@@ -186,7 +186,8 @@ func (h *History) Encode() ([]Page, error) {
 		}
 		switch full := most > MaxPageSize; {
 		case (full || total > of*growAbove) && of < MaxPages:
-			for of *= 2; total > of*growAbove && of < MaxPages; { // packing anew for each number on the way would take long
+			of *= 2
+			for total > of*growAbove && of < MaxPages { // packing anew for each number on the way would take long
 				of *= 2
 			}
 			h.pages = make([]*Page, of)

@@ -21,7 +21,7 @@ const (
 	usualPace = 40
 	// leastPace is the least that may, in percent: to collect more often takes more time than the memory is worth.
 	leastPace = 10
-	// fading is the part of what the heap was let grow to beyond its present need that is given up with each collection: a
+	// fading is the part of what the heap was let grow to beyond smallHeap that is given up with each collection: a
 	// pass that has taken memory goes on with it instead of collecting more often, and a process that waits for its next
 	// pass comes down again.
 	fading = 1.0 / 32
@@ -33,23 +33,28 @@ func collectSparingly() {
 	debug.SetMemoryLimit(smallMemory)
 	taken := int64(smallHeap)
 	afterEachCollection(func() {
-		percent, limit := 0, int64(0)
-		percent, limit, taken = pace(heapInUse(), taken)
+		inUse := heapInUse()
+		percent, limit := pace(inUse, taken)
+		taken = faded(inUse, percent)
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	})
 }
 
 // pace is how much may come on top of what a collection has left in use, in percent, and how much memory may be taken, in
-// bytes; and what the heap comes to with that. taken is what it came to before, in bytes.
-func pace(inUse, taken int64) (percent int, limit, takes int64) {
+// bytes. taken is what the heap was let grow to before, as far as that has not faded, in bytes.
+func pace(inUse, taken int64) (percent int, limit int64) {
 	upTo := func(heap int64) int { return int((heap - inUse) * 100 / max(inUse, 1)) }
-	percent, limit = usualPace, math.MaxInt64
 	if most := upTo(mediumHeap); most >= leastPace {
-		percent, limit = max(min(max(usualPace, upTo(taken)), most), upTo(smallHeap)), mediumMemory
+		return max(min(max(usualPace, upTo(taken)), most), upTo(smallHeap)), mediumMemory
 	}
-	takes = inUse + inUse*int64(percent)/100
-	return percent, limit, takes - int64(float64(takes-smallHeap)*fading)
+	return usualPace, math.MaxInt64
+}
+
+// faded is what the next collection finds taken after this pace, in bytes.
+func faded(inUse int64, percent int) int64 {
+	taken := inUse + inUse*int64(percent)/100
+	return taken - int64(float64(taken-smallHeap)*fading)
 }
 
 // afterEachCollection calls f after each garbage collection, which finds something that nobody refers to.

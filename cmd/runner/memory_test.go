@@ -27,22 +27,26 @@ func TestThePaceOfCollections(t *testing.T) {
 		{"a hundred thousand", 600, 36, 840, unlimited},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			percent, limit, _ := pace(test.inUse<<20, test.taken<<20)
+			percent, limit := pace(test.inUse<<20, test.taken<<20)
 			assert.InDelta(t, test.upTo, test.inUse+test.inUse*int64(percent)/100, 1)
 			assert.Equal(t, test.within, limit>>20)
 		})
 	}
-	percent, _, _ := pace(0, 0)
+	percent, _ := pace(0, 0)
 	assert.Positive(t, percent)
 }
 
 // A process that waits for its next pass comes back to what a small one takes.
 func TestWhatWasTakenIsGivenBackByAndBy(t *testing.T) {
-	_, _, taken := pace(60<<20, smallHeap)
+	after := func(inUse, taken int64) int64 {
+		percent, _ := pace(inUse, taken)
+		return faded(inUse, percent)
+	}
+	taken := after(60<<20, smallHeap)
 	require.Greater(t, taken, int64(80<<20))
 	for range 200 {
 		before := taken
-		if _, _, taken = pace(10<<20, taken); before > smallHeap+1<<20 {
+		if taken = after(10<<20, taken); before > smallHeap+1<<20 {
 			require.Less(t, taken, before)
 		}
 	}
@@ -59,7 +63,7 @@ func TestThePaceIsSetAfterEachCollection(t *testing.T) {
 	// asSet says whether the pace of this moment is that of what is in use, which other goroutines change.
 	asSet := func() bool {
 		runtime.GC()
-		percent, limit, _ := pace(heapInUse(), smallHeap)
+		percent, limit := pace(heapInUse(), smallHeap)
 		set := debug.SetGCPercent(percent)
 		return debug.SetMemoryLimit(-1) == limit && max(set-percent, percent-set) <= percent/10
 	}

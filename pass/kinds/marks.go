@@ -126,8 +126,9 @@ type Marks interface {
 // Stamped says whether a mirror carries the marks that its tenant object's pass would put there, and no word about a
 // conflict, which no pass leaves.
 func (m Mapping) Stamped(host, tenant metav1.Object) bool {
-	keep, _ := Word(host)
-	return keep == "" && host.GetAnnotations()[AnnotationVirtualUID] == string(tenant.GetUID()) &&
+	annotations := host.GetAnnotations()
+	keep, _ := word(annotations)
+	return keep == "" && annotations[AnnotationVirtualUID] == string(tenant.GetUID()) &&
 		slices.ContainsFunc(host.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == m.Owner.UID })
 }
 

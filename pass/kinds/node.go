@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,19 +76,14 @@ func (m Mapping) Stub(host, current *unstructured.Unstructured) *unstructured.Un
 	stub.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	stub.SetName(host.GetName())
 
-	labels := stub.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels := nonNil(stub.GetLabels())
 	for key := range labels {
 		if nodeLabel(key) {
 			delete(labels, key)
 		}
 	}
 	carryOver(labels, host.GetLabels(), nodeLabel)
-	for key, value := range m.NodeMarks() {
-		labels[key] = value
-	}
+	maps.Copy(labels, m.NodeMarks())
 	stub.SetLabels(labels)
 
 	spec := child(stub.Object, "spec")
